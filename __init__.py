@@ -1,0 +1,41 @@
+"""faircall: Python functions as JSON-RPC 2.0 from many processes, fair to every caller.
+
+The repository root is this package: ``shm/layout.py`` is ``faircall.shm.layout``. Nothing is
+imported here; a public name loads its module when it is first asked for (PEP 562), so that a child
+process loads only what it uses and ``faircall.client`` works where the server does not.
+"""
+
+__version__ = "0.1.0"
+
+__all__ = ["AsyncClient", "Client", "RpcError", "Service", "current_call"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .client import AsyncClient as AsyncClient
+    from .client import Client as Client
+    from .workers.context import current_call as current_call
+    from .workers.errors import RpcError as RpcError
+    from .workers.service import Service as Service
+
+_HOMES = {
+    "AsyncClient": "client",
+    "Client": "client",
+    "RpcError": "workers.errors",
+    "Service": "workers.service",
+    "current_call": "workers.context",
+}
+
+
+def __getattr__(name: str) -> object:
+    """The public object `name`, from the module where it lives; AttributeError for others."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

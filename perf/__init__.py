@@ -1,0 +1,1 @@
+"""Benchmarks and their load generators; imported by nothing else."""

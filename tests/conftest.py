@@ -1,0 +1,61 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+import faircall
+from faircall.server.config import Settings
+from faircall.server.processors import Processors
+from faircall.server.settings.draft import Machine
+from faircall.server.settings.load import Flags, load_settings
+
+
+def pytest_report_header() -> str:
+    return f"faircall {faircall.__version__} from {Path(faircall.__file__).parent}"
+
+
+@pytest.fixture
+def machine() -> Machine:
+    """A machine that is the same everywhere: 8 processors, named box."""
+    return Machine(
+        processors=Processors(8, "the test says so"),
+        runtime_directory=Path("/run/faircall"),
+        hostname="box",
+        pid=4711,
+    )
+
+
+class Load(Protocol):
+    """Settings from the text of a file, without the environment of the process."""
+
+    def __call__(
+        self,
+        text: str = "",
+        *,
+        name: str = "faircall.toml",
+        flags: Flags | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> Settings: ...
+
+
+@pytest.fixture
+def load(tmp_path: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Load:
+    """Loads in a directory of its own, so that places in messages begin with the file's name."""
+    monkeypatch.chdir(tmp_path)
+
+    def load_text(
+        text: str = "",
+        *,
+        name: str = "faircall.toml",
+        flags: Flags | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> Settings:
+        Path(name).write_text(text)
+        return load_settings(flags or {}, environ or {}, Path(name), machine)
+
+    return load_text
