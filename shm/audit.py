@@ -1,0 +1,131 @@
+"""The invariants of the call table, which hold whenever its locks are free.
+
+    the rings hold exactly the QUEUED slots, each once, in (turn, seq) order within its turn,
+        and no turn is before its level's or a ring's length after it
+    the limiters' chains hold exactly the HELD slots, each in that of the limiter it names
+    waiting = |QUEUED|, held = |HELD|, level_waiting[l][c] = |QUEUED of level l, class c|,
+        level_held[l] = |HELD of level l|, held of a limiter = the length of its chain
+    waiting of a principal = |its QUEUED and HELD slots|
+    an answer ring holds exactly the DONE slots of its reader
+
+Words that somebody scribbled over, so that they cannot even be followed, are a finding as well.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import states
+from .held import L_HELD, LIMITER_WORDS, W_HELD_BY
+from .layout import SLOT, WORD, word_of
+from .rings import SLOT_WORDS, W_CALL, W_SEQ, W_TURN
+from .states import DONE, HELD, QUEUED
+
+if TYPE_CHECKING:
+    from .table import CallTable
+
+W_PRINCIPAL = word_of(SLOT, "principal")
+
+
+def audit(table: CallTable) -> list[str]:
+    """Every invariant of the module docstring; [] when sound."""
+    with table.queue_lock:
+        bad = _findings(_rings, table) + _findings(_held, table) + _findings(_principals, table)
+    for reader, lock in enumerate(table.answer_locks):
+        with lock:
+            bad += _findings(lambda t, r=reader: _answers(t, r), table)  # type: ignore[misc]
+    return bad
+
+
+def _findings(part: Callable[[CallTable], list[str]], table: CallTable) -> list[str]:
+    try:
+        return part(table)
+    except (IndexError, OverflowError, ValueError) as error:
+        return [f"words cannot be followed: {error!r}"]
+
+
+def _rings(table: CallTable) -> list[str]:
+    bad, seen = [], Counter[int]()
+    for level in range(table.geometry.levels):
+        for cls in (states.SHORT, states.LONG):
+            total = 0
+            for place in table.rings.places(level, cls):
+                chain = table.rings.chain(level, cls, place)
+                bad += _chain(table, (level, cls, place), chain)
+                seen.update(chain)
+                total += len(chain)
+            if total != (count := table.q[table.rings.waiting_word + level * 2 + cls]):
+                bad.append(f"level {level} class {cls}: {total} in the ring, counted {count}")
+    if table.q[table.waiting_word] != seen.total():
+        bad.append(f"{seen.total()} wait, counted {table.q[table.waiting_word]}")
+    return bad + _differs(table, "rings", seen, QUEUED)
+
+
+def _chain(table: CallTable, where: tuple[int, int, int], chain: list[int]) -> list[str]:
+    """What is wrong with the `chain` at (level, class, place)."""
+    keys = [_key(table, slot) for slot in chain]
+    first = table.q[table.rings.turn_word + where[0]]
+    placed = all(key[:3] == where and 0 <= key[3] - first < table.rings.turns for key in keys)
+    if chain and placed and keys == sorted(keys, key=lambda key: key[3:]):
+        return []
+    return [f"level, class, place {where}, level at turn {first}: {keys}"]
+
+
+def _key(table: CallTable, slot: int) -> tuple[int, int, int, int, int]:
+    """(level, class, place, turn, seq) of a slot."""
+    q, own = table.q, table.slot0 + slot * SLOT_WORDS
+    level = q[own] >> states.LEVEL_SHIFT & states.LEVEL_MASK
+    cls = q[own + W_CALL] >> states.CLASS_SHIFT & 1
+    return level, cls, q[own + W_TURN] % table.rings.turns, q[own + W_TURN], q[own + W_SEQ]
+
+
+def _held(table: CallTable) -> list[str]:
+    q, bad, seen = table.q, [], Counter[int]()
+    for row in range(table.geometry.limiters):
+        chain = table.held.chain(row)
+        seen.update(chain)
+        names = {q[table.slot0 + slot * SLOT_WORDS + W_HELD_BY] - 1 for slot in chain}
+        count = q[table.segment.layout.limiters // WORD + row * LIMITER_WORDS + L_HELD]
+        if names - {row} or count != len(chain):
+            bad.append(f"limiter {row}: {len(chain)} in the chain, counted {count}, name {names}")
+    levels = Counter(_key(table, slot)[0] for slot in seen)
+    for level in range(table.geometry.levels):
+        if levels[level] != (count := q[table.held.level_held_word + level]):
+            bad.append(f"level {level}: {levels[level]} held, counted {count}")
+    if q[table.held.held_word] != seen.total():
+        bad.append(f"{seen.total()} held, counted {q[table.held.held_word]}")
+    return bad + _differs(table, "held chains", seen, HELD)
+
+
+def _principals(table: CallTable) -> list[str]:
+    both = np.concatenate((table.recovery.slots_in(QUEUED), table.recovery.slots_in(HELD)))
+    rows = (table.words[both, W_PRINCIPAL] & np.uint64(0xFFFF_FFFF)).astype(np.intp)
+    counted = table.recovery.principal_waiting
+    counts = np.bincount(rows, minlength=len(counted))
+    wrong = np.flatnonzero(counts != counted).tolist()
+    return [f"principals {wrong[:5]}: another number waits"] if wrong else []
+
+
+def _answers(table: CallTable, reader: int) -> list[str]:
+    q = table.q
+    ring = table.answers0 + reader * table.answer_stride
+    entries = ring + table.answer_stride - table.slots_per_reader
+    head, tail = q[ring], q[ring + 1]
+    if not 0 <= tail - head <= table.slots_per_reader:
+        return [f"answers of reader {reader}: head {head} tail {tail}"]
+    mask = table.slots_per_reader - 1
+    seen = Counter(q[entries + (at & mask)] for at in range(head, tail))
+    done = Counter(table.recovery.slots_of(reader, DONE))
+    return [] if seen == done else [f"answers of reader {reader}: {seen} for {done}"]
+
+
+def _differs(table: CallTable, what: str, seen: Counter[int], state: int) -> list[str]:
+    truth = Counter(table.recovery.slots_in(state).tolist())
+    if seen == truth:
+        return []
+    more, missing = sorted((seen - truth).elements()), sorted((truth - seen).elements())
+    return [f"{what}: {more[:5]} too many, {missing[:5]} missing"]

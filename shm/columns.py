@@ -1,0 +1,103 @@
+"""Counters with one writer each: a column per process, only ever added to, summed by who reads.
+
+Unlocked increments from several processes lose updates; a word that only one process writes loses
+none, and its reader sees a whole value. When a process dies its column stays, and its successor
+adds to it: totals never go back.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import numpy as np
+import numpy.typing as npt
+
+from .layout import COUNTERS, METHOD_COLUMN, WORD
+from .segment import Segment
+
+
+class Counter(enum.IntEnum):
+    """What a process counts; the value is the word's place in its column."""
+
+    CALLS = 0  # read from connections, notifications too
+    ANSWERED = 1  # answers handed to a connection
+    REFUSED_QUEUE_FULL = 2
+    REFUSED_PRINCIPAL = 3
+    REFUSED_RESPONSE_TIME = 4
+    REFUSED_INVALID = 5  # not a request, an unknown method
+    EXPIRED = 6
+    CANCELLED = 7
+    DROPPED = 8  # given up because the connection closed
+    CONNECTIONS = 9  # ever adopted
+    CLOSED_SLOW = 10  # connections closed by a time-out
+    CLOSED_PROTOCOL = 11
+    BYTES_IN = 12
+    BYTES_OUT = 13
+    DIED = 14  # answered "handler died"
+    CLAIMS_REFUSED = 15  # claimed names that were not believed
+    RUN = 16  # calls whose user code ran (handlers)
+    FAILED = 17  # of those, how many raised
+    BUSY_NS = 18  # in user code
+    LATE = 19  # claimed calls that were given up or expired before they began
+    REQUEUED = 20  # by the janitor
+    SWEEPS = 21
+    SWEEPS_MISSED = 22
+    REAPED = 23
+    SHUTTING_DOWN = 24  # refused because the server stops
+
+
+class Columns:
+    """All columns: `counters` (processes, COUNTERS), `costs` and `calls` (processes, identities),
+    `methods` (handlers, methods) records."""
+
+    def __init__(self, segment: Segment) -> None:
+        g, layout = segment.geometry, segment.layout
+        self._q = segment.q
+        self._counters = layout.counters // WORD
+        self._costs, self._calls = layout.costs // WORD, layout.calls // WORD
+        self._identities = g.identities
+        self.counters = segment.words(layout.counters, g.processes * COUNTERS).reshape(-1, COUNTERS)
+        self.costs = segment.words(layout.costs, g.processes * g.identities).reshape(
+            -1, g.identities
+        )
+        self.calls = segment.words(layout.calls, g.processes * g.identities).reshape(
+            -1, g.identities
+        )
+        self.methods = segment.records(
+            METHOD_COLUMN, layout.method_columns, g.handlers * g.methods
+        ).reshape(g.handlers, g.methods)
+        self._methods, self._method_count = layout.method_columns // WORD, g.methods
+
+    def add(self, process: int, counter: int, amount: int = 1) -> None:
+        """Add to `counter` of `process`, which is this one."""
+        self._q[self._counters + process * COUNTERS + counter] += amount
+
+    def charge(self, process: int, identity: int, cost: int, calls: int = 1) -> None:
+        """Charge `cost` for `calls` calls to row `identity`, in the column of this `process`."""
+        at = process * self._identities + identity
+        self._q[self._costs + at] += cost
+        self._q[self._calls + at] += calls
+
+    def ran(self, handler: int, method: int, spent_ns: int, failed: bool) -> None:
+        """Handler number `handler`, which is this one, ran `method`."""
+        q = self._q
+        at = self._methods + (handler * self._method_count + method) * 4
+        q[at] += 1
+        q[at + 1] += failed
+        q[at + 2] += spent_ns
+        if spent_ns > q[at + 3]:
+            q[at + 3] = spent_ns
+
+    def total(self, counter: int) -> int:
+        """`counter` over all processes."""
+        return int(self.counters[:, counter].sum())
+
+    def cost_totals(self) -> npt.NDArray[np.uint64]:
+        """Cost ever charged per identity row: shape (identities,)."""
+        total: npt.NDArray[np.uint64] = self.costs.sum(axis=0, dtype=np.uint64)
+        return total
+
+    def call_totals(self) -> npt.NDArray[np.uint64]:
+        """Calls ever charged per identity row: shape (identities,)."""
+        total: npt.NDArray[np.uint64] = self.calls.sum(axis=0, dtype=np.uint64)
+        return total

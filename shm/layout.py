@@ -1,0 +1,309 @@
+"""The shared segment, word by word: the one place where its layout is declared.
+
+  at 0    +---------------------------------+
+          | HEADER                   4096 B |  who made it, geometry, phase; `magic` is stored last
+          | LOCKS        64 B each          |  queue, names, pages, then one answer lock per reader
+          | SHARD                    1 rec. |  WRR cursor, sequence, level turns, counts, idle bits
+          | POLICY                   2 rec. |  double-buffered; SHARD.policy_version & 1 is in force
+          | PROCESS         per process     |  pid, beat, what it runs
+          | RINGS      levels x 2 classes   |  turns: bitmap, then (head, tail) of each turn's chain
+          | ANSWERS         per reader      |  head, tail, then one word per slot of that reader
+          | LIMITERS        per limiter     |  when it opens, the chain of the calls it holds
+          | SLOTS           per call        |  the truth: all above but POLICY is its index
+          | IDENTITIES      per identity    |  name, level, cost; last turns, hash index
+          | METHODS         per method      |  name, flags, expected time; then the hash index
+          | COLUMNS         per process     |  single-writer counters, costs, method figures
+          | PAGE WORDS      per page        |  owner (slot, generation), next page; then free stacks
+          | PAGES                           |  4 KiB pages, then 64 KiB pages
+          +---------------------------------+
+
+Every field is one native 64-bit word, so that a state changes by one aligned store. Raise VERSION
+with every change here, even an unreleased one: who attaches to a segment of another version must
+refuse it, not misread it.
+
+Who may touch which words, and under which lock:
+
+    | words                    | written by                     | read by  | under             |
+    | HEADER                   | creator, supervisor            | all      | one store         |
+    | SHARD, RINGS, LIMITERS   | readers, handlers, janitor     | the same | queue lock        |
+    | POLICY                   | janitor, admin                 | all      | queue lock        |
+    | PROCESS                  | that process                   | all      | one writer a word |
+    | ANSWERS                  | handlers, that reader, janitor | the same | that answer lock  |
+    | SLOT.state               | see `states`                   | all      | see `states`      |
+    | SLOT, other words        | whom the state names           | the same | none              |
+    | IDENTITY.hash, .word     | readers, janitor               | all      | names lock        |
+    | IDENTITY.level, .decayed | janitor                        | all      | one store         |
+    | IDENTITY.waiting         | readers, handlers, janitor     | all      | queue lock        |
+    | METHOD                   | handlers at start, janitor     | all      | names lock        |
+    | COLUMNS                  | that process                   | all      | one writer a word |
+    | PAGE WORDS               | who holds the slot             | the same | pages lock        |
+
+A lock-free read of a word is safe because the word is whole: one aligned 8-byte load.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import astuple, dataclass
+
+import numpy as np
+
+MAGIC = 0x4C4C_4143_5249_4146  # "FAIRCALL" in memory; 0 means: not ready yet
+VERSION = 1
+
+WORD = 8  # bytes
+CACHE_LINE = 64  # bytes
+SMALL_PAGE = 4096  # bytes
+LARGE_PAGE = 65536  # bytes
+
+MAX_LEVELS = 16  # priority levels, the reserved one included
+CLASSES = 2  # SHORT and LONG calls wait in rings of their own
+IDLE_WORDS = 16  # one bit per handler: at most 1,024 handlers
+NAME_BYTES = 128  # of an identity or a method, UTF-8
+COUNTERS = 32  # single-writer words per process, named in `columns`
+LIMITERS_PER_CALL = 8
+
+
+def _record(*names: str, words: int) -> np.dtype[np.void]:
+    """A record of `words` 64-bit words whose first ones have `names`; `name:n` is n words wide."""
+    fields, formats, offsets, at = [], [], [], 0
+    for name in names:
+        field, _, count = name.partition(":")
+        fields.append(field)
+        formats.append("<u8" if not count else f"({count},)<u8")
+        offsets.append(at * WORD)
+        at += int(count or 1)
+    if at > words:
+        raise ValueError(f"record of {words} words holds {at}")
+    spec = {"names": fields, "formats": formats, "offsets": offsets, "itemsize": words * WORD}
+    return np.dtype(spec)  # type: ignore[call-overload,no-any-return]
+
+
+def word_of(record: np.dtype[np.void], field: str) -> int:
+    """The index of `field`'s (first) word within `record`."""
+    assert record.fields is not None
+    return record.fields[field][1] // WORD
+
+
+HEADER = _record(
+    "magic",
+    "layout",  # VERSION and a checksum of geometry and ABI: another layout is refused
+    "bytes",
+    "boot",  # random: key of the name hashes
+    "creator_pid",
+    "created_ns",
+    "phase",  # states.Phase of the server, stored by the supervisor
+    "phase_ns",  # when it was entered
+    words=SMALL_PAGE // WORD,
+)
+SHARD = _record(
+    "policy_version",
+    "cursor",  # WRR: the level whose turn it is to be drawn
+    "credit",  # and how many draws it has left
+    "seq",  # of the next call: arrival order
+    "waiting",  # calls QUEUED
+    "held",  # calls HELD
+    "next_open_ns",  # the earliest opening of a limiter that holds calls; 0 = none
+    "drawn",  # claims ever made
+    f"turn:{MAX_LEVELS}",  # the turn that each level is at; only grows
+    f"level_waiting:{MAX_LEVELS * CLASSES}",  # [level][class]
+    f"level_held:{MAX_LEVELS}",
+    f"overflowed:{MAX_LEVELS}",  # calls of this level that went to a lower one
+    f"idle:{IDLE_WORDS}",  # bit h: handler h sleeps, or is about to
+    words=136,
+)
+POLICY = _record(
+    "levels",
+    "in_turn",  # 1: identities in turn; 0: strict arrival order within a level
+    "scan_from_cursor",  # after an empty draw: 0 from the top (Hadoop 3), 1 from the cursor
+    "claim_ahead_ns",
+    "max_principal",  # most calls that one principal may have waiting
+    f"weight:{MAX_LEVELS}",
+    f"capacity:{MAX_LEVELS}",
+    words=64,
+)
+PROCESS = _record(
+    "pid",
+    "incarnation",  # counts the processes that had this index
+    "status",  # states.Status
+    "beat_ns",
+    "current",  # generation << 32 | slot + 1 of the call whose user code runs; 0 = none
+    "current_deadline_ns",
+    "started_ns",
+    "sleeping",  # a reader is about to wait: ring its doorbell
+    "connections",  # adopted by a reader
+    "handed",  # sent to a reader by the acceptor (written by the acceptor)
+    "quiet",  # a draining reader has nothing in flight
+    words=16,
+)
+ANSWER_RING = _record("head", "tail", words=8)
+LIMITER = _record(
+    "key",
+    "opens_ns",  # closed until then; 0 = open
+    "head",  # slot + 1 of the first call that it holds
+    "tail",
+    "held",
+    "calls_limit",
+    "bytes_limit",
+    "nanoseconds_limit",
+    "period_ns",
+    "calls_used",  # period number << 32 | used: one store renews and charges
+    "bytes_used",
+    "nanoseconds_used",
+    "running",
+    "running_limit",
+    "version",
+    words=16,
+)
+SLOT = _record(
+    "state",  # see `states`: the truth
+    "seq",
+    "turn",
+    "next",  # slot + 1 in its chain; 0 = none
+    "prev",
+    "identity",  # generation << 32 | row
+    "principal",  # generation << 32 | row: who is charged and takes turns
+    "call",  # method | class << 32 | flags << 40 | scheduled level << 48
+    "limiters:4",  # LIMITERS_PER_CALL rows of 32 bits, row + 1; 0 = none
+    "held_by",  # limiter row + 1, while HELD
+    "batch",  # slot + 1 of the batch's head; 0 = alone
+    "arrived_ns",
+    "deadline_ns",
+    "claimed_ns",
+    "charged",
+    "reserved",  # expected time in ns, taken back when the call settles
+    "request",  # length << 32 | first page + 1
+    "answer",  # see `states.answer_word`; complete when its generation is the slot's
+    "answer_page",  # first page + 1 | byte offset << 32
+    "spent_ns",  # in user code, stored by the handler with the answer
+    words=24,
+)
+IDENTITY = _record(
+    "hash",  # 0 = the row is free
+    "word",  # generation << 32 | flags
+    "level",
+    "decayed",
+    "raw",  # cost ever charged, as of the last sweep
+    "seen",  # what the columns summed to at the last sweep
+    "calls_seen",
+    "waiting",  # calls of this principal QUEUED or HELD
+    "used_ns",  # when a reader last looked it up
+    "quarantined",  # 1: to be evicted at the next sweep
+    "name_bytes",
+    f"name:{NAME_BYTES // WORD}",
+    words=32,
+)
+METHOD = _record(
+    "hash",
+    "flags",
+    "timeout_ns",  # 0 = the server's default
+    "expected_ns",  # decaying maximum of what it takes; 0 = never run
+    "mean_ns",
+    "name_bytes",
+    f"name:{NAME_BYTES // WORD}",
+    words=24,
+)
+METHOD_COLUMN = _record("calls", "failed", "spent_ns", "max_ns", words=4)  # per handler and method
+PAGE = _record("owner", "next", words=2)  # owner: generation << 32 | USED | kind << 24 | slot
+PAGE_INDEX = _record("free", words=8)  # how many pages lie on the stack behind it
+
+LOCKS_BEFORE_ANSWERS = 3  # queue, names, pages
+
+
+def _lines(size: int) -> int:
+    return -(-size // CACHE_LINE) * CACHE_LINE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Geometry:
+    """How large a segment is. `slots` are per reader (a power of two), the rest in all."""
+
+    readers: int = 1
+    handlers: int = 2
+    slots: int = 4096
+    levels: int = MAX_LEVELS  # at most this many can ever be configured on this segment
+    turns: int = 1024
+    identities: int = 4096
+    methods: int = 256
+    limiters: int = 64
+    small_pages: int = 5120
+    large_pages: int = 544
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            if (value := getattr(self, name)) < 1:
+                raise ValueError(f"{name} must be at least 1: {name}={value}")
+        for name in ("slots", "turns"):
+            if (value := getattr(self, name)) & (value - 1):
+                raise ValueError(f"{name} must be a power of two: {name}={value}")
+        limits = {"levels": MAX_LEVELS, "handlers": IDLE_WORDS * 64, "turns": 1 << 16}
+        for name, most in limits.items():
+            if (value := getattr(self, name)) > most:
+                raise ValueError(f"{name} must be at most {most}: {name}={value}")
+        if self.calls >= 1 << 24:
+            raise ValueError(f"readers x slots must be under 2^24: {self.calls}")
+
+    @property
+    def calls(self) -> int:
+        """Slots of all readers together."""
+        return self.readers * self.slots
+
+    @property
+    def processes(self) -> int:
+        """Readers first, then handlers, then acceptor, janitor and admin."""
+        return self.readers + self.handlers + 3
+
+    @property
+    def buckets(self) -> int:
+        """Of each name index: a power of two, at least twice the names."""
+        return 1 << (2 * max(self.identities, self.methods) - 1).bit_length()
+
+    @property
+    def bitmap_words(self) -> int:
+        return max(1, self.turns // 64)
+
+    @property
+    def ring_words(self) -> int:
+        """Of one ring: its bitmap, then head and tail of each turn."""
+        return self.bitmap_words + 2 * self.turns
+
+
+class Layout:
+    """Where each section of a segment of `geometry` starts, in bytes, and how long it is in all."""
+
+    def __init__(self, geometry: Geometry, abi: str) -> None:
+        self.geometry = g = geometry
+        self._at = 0
+        self.header = self._take(HEADER.itemsize)
+        self.locks = self._take((LOCKS_BEFORE_ANSWERS + g.readers) * CACHE_LINE)
+        self.shard = self._take(SHARD.itemsize)
+        self.policy = self._take(2 * POLICY.itemsize)
+        self.processes = self._take(g.processes * PROCESS.itemsize)
+        self.rings = self._take(g.levels * CLASSES * g.ring_words * WORD)
+        self.answers = self._take(g.readers * (ANSWER_RING.itemsize + g.slots * WORD))
+        self.limiters = self._take(g.limiters * LIMITER.itemsize)
+        self.slots = self._take(g.calls * SLOT.itemsize)
+        self.identities = self._take(g.identities * IDENTITY.itemsize)
+        self.last_turns = self._take(g.identities * MAX_LEVELS * WORD)
+        self.identity_index = self._take(g.buckets * WORD)
+        self.methods = self._take(g.methods * METHOD.itemsize)
+        self.method_index = self._take(g.buckets * WORD)
+        self.counters = self._take(g.processes * COUNTERS * WORD)
+        self.costs = self._take(g.processes * g.identities * WORD)
+        self.calls = self._take(g.processes * g.identities * WORD)
+        self.method_columns = self._take(g.handlers * g.methods * METHOD_COLUMN.itemsize)
+        self.small_words = self._take(g.small_pages * PAGE.itemsize)
+        self.large_words = self._take(g.large_pages * PAGE.itemsize)
+        self.small_stack = self._take(PAGE_INDEX.itemsize + g.small_pages * WORD)
+        self.large_stack = self._take(PAGE_INDEX.itemsize + g.large_pages * WORD)
+        self._at = -(-self._at // SMALL_PAGE) * SMALL_PAGE
+        self.small_pages = self._take(g.small_pages * SMALL_PAGE)
+        self.large_pages = self._take(g.large_pages * LARGE_PAGE)
+        self.total_bytes = -(-self._at // SMALL_PAGE) * SMALL_PAGE
+        shape = repr((astuple(g), abi, self.total_bytes)).encode()
+        self.identity = VERSION << 32 | zlib.crc32(shape)
+
+    def _take(self, size: int) -> int:
+        start = self._at
+        self._at = start + _lines(size)
+        return start

@@ -1,0 +1,206 @@
+"""Tables of names in shared memory: identities (who calls) and methods (what is called).
+
+A row is committed by the store of its hash, after its name; the hash index behind it only speeds
+up finding and is rebuilt when who was changing it died. `find` takes no lock: a row that it returns
+had the name at that moment, and who keeps the row checks its generation before using it again.
+Hashes are keyed with the segment's random `boot`: nobody can choose names that collide.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .layout import HEADER, IDENTITY, MAX_LEVELS, METHOD, NAME_BYTES, WORD, word_of
+from .mutex import RobustMutex
+from .segment import Segment
+
+NAMES_LOCK = 1
+OTHERS = 0  # the identity row of all who found no row
+OTHERS_NAME = "(others)"
+
+
+class NamesFull(Exception):
+    """Every row has a name; raised outside of the lock."""
+
+
+class NameTable:
+    """Rows of `dtype`, which has `hash`, `name_bytes` and `name`; found by name."""
+
+    def __init__(
+        self, segment: Segment, dtype: np.dtype[np.void], rows: int, index: int, count: int
+    ) -> None:
+        self.count = count
+        self.row_words = dtype.itemsize // WORD
+        self.first = rows // WORD
+        self.q = segment.q
+        self.rows = segment.records(dtype, rows, count)
+        self._bytes = segment.bytes
+        self._name_at = word_of(dtype, "name") * WORD
+        self._name_bytes = word_of(dtype, "name_bytes")
+        self._row_bytes = dtype.itemsize
+        self._start = rows
+        self._buckets = segment.geometry.buckets
+        self._index = index // WORD
+        self._index_words = segment.words(index, self._buckets)
+        self._boot = segment.word(segment.layout.header, HEADER, "boot")
+
+    def key(self, name: str) -> tuple[int, bytes]:
+        """(hash, stored bytes) of `name`; one longer than NAME_BYTES keeps a digest of its tail."""
+        encoded = name.encode("utf-8", "surrogatepass")
+        seed = self.q[self._boot].to_bytes(8, "little")
+        digest = hashlib.blake2b(encoded, digest_size=8, key=seed).digest()
+        if len(encoded) > NAME_BYTES:
+            encoded = encoded[: NAME_BYTES - 17] + b"~" + digest.hex().encode()
+        return int.from_bytes(digest, "little") | 1, encoded
+
+    def find(self, name: str) -> int:
+        """The row of `name`; -1 if it has none."""
+        return self._probe(*self.key(name))
+
+    def name(self, row: int) -> str:
+        """The name in `row`; "" if it is free."""
+        base = self.first + row * self.row_words
+        if not self.q[base]:
+            return ""
+        at = self._start + row * self._row_bytes + self._name_at
+        stored = bytes(self._bytes[at : at + self.q[base + self._name_bytes]])
+        return stored.decode(errors="replace")
+
+    def used_rows(self) -> list[int]:
+        """The rows that have a name."""
+        return [int(row) for row in np.flatnonzero(self.rows["hash"])]
+
+    def free_row(self) -> int:
+        """A row without a name; -1 if there is none (names lock held)."""
+        free = np.flatnonzero(self.rows["hash"] == 0)
+        return int(free[0]) if len(free) else -1
+
+    def put(self, row: int, name: str, **fields: int) -> int:
+        """`name`, which has no row, gets the free `row` and its `fields` (names lock held)."""
+        hashed, encoded = self.key(name)
+        at = self._start + row * self._row_bytes + self._name_at
+        self._bytes[at : at + len(encoded)] = encoded
+        record: Any = self.rows[row]
+        record["name_bytes"] = len(encoded)
+        for field, value in fields.items():
+            record[field] = value
+        self.q[self.first + row * self.row_words] = hashed  # <- the row exists
+        self._index_words[self._place(self._index_words, hashed)] = row + 1
+        return row
+
+    def rebuild_index(self) -> None:
+        """The index, from the rows' hashes (names lock held).
+
+        Made aside and copied over the old one, so that who looks without the lock finds its name.
+        """
+        index = np.zeros_like(self._index_words)
+        for row in self.used_rows():
+            index[self._place(index, int(self.rows["hash"][row]))] = row + 1
+        self._index_words[:] = index
+
+    def _probe(self, hashed: int, encoded: bytes) -> int:
+        q, mask = self.q, self._buckets - 1
+        for step in range(self._buckets):
+            entry = q[self._index + (hashed + step & mask)]
+            if not entry:
+                return -1
+            base = self.first + (entry - 1) * self.row_words
+            if q[base] == hashed and q[base + self._name_bytes] == len(encoded):
+                at = self._start + (entry - 1) * self._row_bytes + self._name_at
+                if self._bytes[at : at + len(encoded)] == encoded:
+                    return entry - 1
+        return -1
+
+    def _place(self, index: npt.NDArray[np.uint64], hashed: int) -> int:
+        """The first empty bucket of `index` for `hashed`."""
+        mask = self._buckets - 1
+        while index[hashed & mask]:
+            hashed += 1
+        return hashed & mask
+
+
+class Names:
+    """Both tables and the lock that guards their changes; it nests in nothing."""
+
+    def __init__(self, segment: Segment) -> None:
+        g, layout = segment.geometry, segment.layout
+        self.identities = NameTable(
+            segment, IDENTITY, layout.identities, layout.identity_index, g.identities
+        )
+        self.methods = NameTable(segment, METHOD, layout.methods, layout.method_index, g.methods)
+        self.lock: RobustMutex = segment.lock_at(NAMES_LOCK, "names", self.rebuild)
+        shape = (g.processes, g.identities)
+        self.costs = segment.words(layout.costs, g.processes * g.identities).reshape(shape)
+        self.calls = segment.words(layout.calls, g.processes * g.identities).reshape(shape)
+        self._last_turns = segment.words(layout.last_turns, g.identities * MAX_LEVELS).reshape(
+            g.identities, MAX_LEVELS
+        )
+
+    def initialise(self) -> None:
+        """The row of the others; once, by the segment's creator."""
+        with self.lock:
+            self.identities.put(OTHERS, OTHERS_NAME)
+
+    def identity(self, name: str, now_ns: int) -> int:
+        """The row of `name`, a new one if it has none; OTHERS when the table is full."""
+        row = self.identities.find(name)
+        if row < 0:
+            with self.lock:
+                row = self.identities.find(name)
+                row = self._new_identity(name) if row < 0 else row
+        self.identities.q[self.word(row, "used_ns")] = now_ns
+        return row
+
+    def method(self, name: str, flags: int, timeout_ns: int) -> int:
+        """The row of method `name`, made or updated; NamesFull if there is no room."""
+        with self.lock:
+            row = self.methods.find(name)
+            if row < 0 and (free := self.methods.free_row()) >= 0:
+                return self.methods.put(free, name, flags=flags, timeout_ns=timeout_ns)
+        if row < 0:
+            raise NamesFull(f"all {self.methods.count} rows are taken: name={name[:80]!r}")
+        record: Any = self.methods.rows[row]
+        record["flags"], record["timeout_ns"] = flags, timeout_ns
+        return row
+
+    def reference(self, row: int) -> int:
+        """`generation << 32 | row`, as a slot names an identity."""
+        return self.generation(row) << 32 | row
+
+    def generation(self, row: int) -> int:
+        return self.identities.q[self.word(row, "word")] >> 32
+
+    def level(self, row: int) -> int:
+        """The level that the janitor published for `row`."""
+        return self.identities.q[self.word(row, "level")]
+
+    def word(self, row: int, field: str) -> int:
+        """The index of `field` of identity `row` in the segment's words."""
+        return self.identities.first + row * self.identities.row_words + word_of(IDENTITY, field)
+
+    def evict(self, rows: list[int]) -> None:
+        """Free identity `rows`, which no slot names; who kept one sees another generation."""
+        with self.lock:
+            for row in rows:
+                self.identities.q[self.word(row, "word")] += 1 << 32
+                self.identities.q[self.word(row, "hash")] = 0  # <- free
+            self.identities.rebuild_index()
+
+    def rebuild(self) -> None:
+        """Both indices, after who was changing one died (names lock held)."""
+        self.identities.rebuild_index()
+        self.methods.rebuild_index()
+
+    def _new_identity(self, name: str) -> int:
+        row = self.identities.free_row()
+        if row < 0:
+            return OTHERS
+        self._last_turns[row] = 0
+        spent = int(self.costs[:, row].sum()) & 0xFFFF_FFFF_FFFF_FFFF
+        called = int(self.calls[:, row].sum())
+        fresh = dict.fromkeys(("level", "decayed", "raw", "waiting", "quarantined"), 0)
+        return self.identities.put(row, name, seen=spent, calls_seen=called, **fresh)

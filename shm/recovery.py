@@ -1,0 +1,226 @@
+"""What follows a death: rebuilding an index from the slots' words, and reaping.
+
+A rebuild runs with its lock held, in whoever takes the lock next; it may be repeated and trusts no
+index. Reaping is the janitor's, and only after the dead process was waited for: from then on it
+cannot write any more. A janitor that dies while it reaps has its work repeated by the next one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import states
+from .audit import audit
+from .layout import IDENTITY, MAX_LEVELS, PROCESS, SLOT, WORD, word_of
+from .rings import SLOT_WORDS, W_CALL, W_SEQ, W_TURN, Slots
+from .states import ABANDONED, DONE, HELD, QUEUED, RUNNING
+
+if TYPE_CHECKING:
+    from .table import CallTable
+
+W_ANSWER, W_PRINCIPAL = word_of(SLOT, "answer"), word_of(SLOT, "principal")
+W_CURRENT = word_of(PROCESS, "current")
+IDENTITY_WORDS = IDENTITY.itemsize // WORD
+
+
+class Recovery:
+    """Works on the table that it is given; the lock of what it rebuilds is held by the caller."""
+
+    def __init__(self, table: CallTable) -> None:
+        self.table = table
+        g, layout = table.geometry, table.segment.layout
+        self._words = table.words
+        self.principal_waiting = table.segment.words(
+            layout.identities, g.identities * IDENTITY_WORDS
+        ).reshape(-1, IDENTITY_WORDS)[:, word_of(IDENTITY, "waiting")]
+        self._process0 = layout.processes // WORD
+
+    # -- rebuilding ------------------------------------------------------------------------------
+
+    def rebuild_queue(self) -> None:
+        """Rings, held chains, counts, cursor and idle bits, from the slots' words."""
+        table, q = self.table, self.table.q
+        policy = table.load_policy()
+        self._move_to_lowest(policy.levels)
+        queued, held = self.slots_in(QUEUED), self.slots_in(HELD)
+        table.rings.rebuild(queued, policy.in_turn)
+        table.held.rebuild(held, self._levels(held))
+        q[table.waiting_word] = len(queued)
+        waiting = np.concatenate((queued, held))
+        rows = (self._words[waiting, W_PRINCIPAL] & np.uint64(0xFFFF_FFFF)).astype(np.intp)
+        self.principal_waiting[:] = np.bincount(rows, minlength=len(self.principal_waiting)).astype(
+            np.uint64
+        )
+        self._clamp(policy.weights, waiting)
+
+    def _move_to_lowest(self, levels: int) -> None:
+        """Calls that wait on a level that is no more go to the lowest one, as many turns ahead."""
+        for state in (QUEUED, HELD):
+            for slot in self.slots_in(state).tolist():
+                own = self.table.slot0 + slot * SLOT_WORDS
+                level = self.table.q[own] >> states.LEVEL_SHIFT & states.LEVEL_MASK
+                if level >= levels:
+                    self._move(own, level, levels - 1)
+
+    def _move(self, own: int, level: int, lowest: int) -> None:
+        q, turns = self.table.q, self.table.rings.turn_word
+        ahead = max(0, q[own + W_TURN] - q[turns + level])
+        turn = q[turns + lowest] + min(ahead, self.table.rings.turns - 1)
+        row = q[own + W_PRINCIPAL] & 0xFFFF_FFFF
+        last = self.table.last_turn0 + row * MAX_LEVELS + lowest
+        q[last] = max(q[last], turn)  # its later calls come behind
+        q[own + W_TURN] = turn
+        cleared = q[own] & ~(states.LEVEL_MASK << states.LEVEL_SHIFT)
+        q[own] = cleared | lowest << states.LEVEL_SHIFT  # <- moved here
+
+    def _clamp(self, weights: tuple[int, ...], waiting: Slots) -> None:
+        table, q = self.table, self.table.q
+        q[table.cursor_word] %= len(weights)
+        weight = weights[q[table.cursor_word]]
+        if not 1 <= q[table.credit_word] <= weight:
+            q[table.credit_word] = weight
+        if len(waiting):
+            newest = int(self._words[waiting, W_SEQ].max())
+            q[table.seq_word] = max(q[table.seq_word], newest + 1)
+        for handler in range(table.geometry.handlers):
+            # A spurious wake harms nobody, a lost one does.
+            q[table.idle_word + (handler >> 6)] |= 1 << (handler & 63)
+
+    def rebuild_answers(self, reader: int) -> None:
+        """The answer ring of `reader`: its DONE slots."""
+        table, q = self.table, self.table.q
+        ring = table.answers0 + reader * table.answer_stride
+        entries = ring + table.answer_stride - table.slots_per_reader
+        done = self.slots_of(reader, DONE)
+        q[ring], q[ring + 1] = 0, 0
+        for index, slot in enumerate(done):
+            q[entries + index] = slot
+        q[ring + 1] = len(done)
+
+    # -- reaping: only after waitpid ---------------------------------------------------------------
+
+    def touch_locks(self) -> int:
+        """Take every lock of the table and its pages once; returns how many had a dead owner."""
+        locks = (self.table.queue_lock, *self.table.answer_locks, self.table.pages.lock)
+        return sum(lock.touch() for lock in locks)
+
+    def reap_handler(self, handler: int) -> dict[str, list[int]]:
+        """Settle the calls that the dead `handler` had claimed; slots by what became of them.
+
+        `answered`: the answer was complete. `died`: it was running; its client gets an error.
+        `requeued`: it never began, or is idempotent and may run again; it waits at its old place.
+        """
+        table = self.table
+        self.touch_locks()
+        claimed = self._claimed_by(handler)
+        self._free_answer_pages(claimed)
+        outcomes: dict[str, list[int]] = {"answered": [], "died": [], "requeued": []}
+        index = table.geometry.readers + handler
+        current = table.q[self._process0 + index * (PROCESS.itemsize // WORD) + W_CURRENT]
+        for slot in claimed:
+            reader = slot // table.slots_per_reader
+            with table.answer_locks[reader]:
+                outcome = self._settle(current, reader, slot)
+            outcomes[outcome].append(slot)
+        with table.queue_lock:
+            self.rebuild_queue()
+            table.q[table.idle_word + (handler >> 6)] &= ~(1 << (handler & 63))
+        return outcomes
+
+    def _claimed_by(self, handler: int) -> list[int]:
+        """The slots that the dead `handler` owns: nobody but the janitor moves them on."""
+        owners = self._words[:, 0] >> np.uint64(states.OWNER_SHIFT) & np.uint64(states.OWNER_MASK)
+        both = np.concatenate((self.slots_in(RUNNING), self.slots_in(ABANDONED)))
+        claimed: list[int] = both[owners[both] == np.uint64(handler)].tolist()
+        return claimed
+
+    def _free_answer_pages(self, claimed: list[int]) -> None:
+        """Before a slot goes on: later, its pages of that generation may be another answer's."""
+        for slot in claimed:
+            own = self.table.slot0 + slot * SLOT_WORDS
+            generation = self.table.q[own] >> states.GENERATION_SHIFT
+            if not is_complete(self.table.q[own + W_ANSWER], generation):
+                self.table.pages.give_back_unlinked(slot)
+
+    def _settle(self, current: int, reader: int, slot: int) -> str:
+        table, q = self.table, self.table.q
+        own = table.slot0 + slot * SLOT_WORDS
+        word = q[own]
+        state, generation = word & states.STATE_MASK, word >> states.GENERATION_SHIFT
+        if is_complete(q[own + W_ANSWER], generation):
+            table.answer_locked(reader, slot)
+            return "answered"
+        attempts = word >> states.ATTEMPT_SHIFT & states.ATTEMPT_MASK
+        began = current == generation << 32 | slot + 1
+        again = q[own + W_CALL] >> states.FLAGS_SHIFT & states.IDEMPOTENT
+        if state == RUNNING and not (began and not (again and attempts + 1 < states.MAX_ATTEMPTS)):
+            self._requeue(own, word, attempts + began)
+            return "requeued"
+        q[own + W_ANSWER] = states.answer_word(states.Status.DIED, 0, generation)
+        table.answer_locked(reader, slot)
+        return "died"
+
+    def _requeue(self, own: int, word: int, attempts: int) -> None:
+        """RUNNING -> QUEUED; `reap_handler` rebuilds the rings, which gives it its old place."""
+        kept = states.GENERATIONS | states.LEVEL_MASK << states.LEVEL_SHIFT
+        nobody = states.NOBODY << states.OWNER_SHIFT
+        with self.table.queue_lock:
+            self.table.q[own] = word & kept | QUEUED | nobody | attempts << states.ATTEMPT_SHIFT
+            self.rebuild_queue()
+
+    def reap_reader(self, reader: int) -> Counter[str]:
+        """The connections of the dead `reader` died with it: nobody waits for its calls.
+
+        What did not begin is dropped, what runs is given up; every other slot is FREE, two
+        generations on, so that its payload pages are free too. Returns the states found.
+        """
+        table, q = self.table, self.table.q
+        self.touch_locks()
+        found: Counter[str] = Counter()
+        first = reader * table.slots_per_reader
+        with table.answer_locks[reader], table.queue_lock:
+            for slot in range(first, first + table.slots_per_reader):
+                own = table.slot0 + slot * SLOT_WORDS
+                state = q[own] & states.STATE_MASK
+                found[states.STATES[state]] += 1
+                if state == RUNNING:
+                    q[own] = q[own] & ~states.STATE_MASK | ABANDONED
+                elif state != ABANDONED:
+                    table.release(slot, step=2)
+            self.rebuild_queue()
+            self.rebuild_answers(reader)
+        with table.pages.lock:
+            table.pages.rebuild()
+        return found
+
+    def audit(self) -> list[str]:
+        """Every invariant that `audit` states; [] when sound."""
+        return audit(self.table)
+
+    # -- reading the words -----------------------------------------------------------------------
+
+    def count_states(self) -> Counter[str]:
+        """How many slots are in each state."""
+        counts = np.bincount((self._words[:, 0] & np.uint64(states.STATE_MASK)).astype(np.intp))
+        return Counter({states.STATES[i]: int(n) for i, n in enumerate(counts) if n})
+
+    def slots_in(self, state: int) -> Slots:
+        words = self._words[:, 0] & np.uint64(states.STATE_MASK)
+        return np.flatnonzero(words == np.uint64(state))
+
+    def slots_of(self, reader: int, state: int) -> list[int]:
+        first = reader * self.table.slots_per_reader
+        words = self._words[first : first + self.table.slots_per_reader, 0]
+        found = np.flatnonzero(words & np.uint64(states.STATE_MASK) == np.uint64(state))
+        return [first + int(slot) for slot in found]
+
+    def _levels(self, slots: Slots) -> Slots:
+        return self.table.rings.levels_of(slots)
+
+
+def is_complete(answer: int, generation: int) -> bool:
+    """Whether an answer word was stored for the call of this generation."""
+    return bool(answer & 0xFF) and answer >> 40 == generation & 0xFF_FFFF

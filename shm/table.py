@@ -1,0 +1,387 @@
+"""The call table: what readers and handlers do with calls, as batch operations on integers.
+
+| operation | by      | under              | what it does                                        |
+| enqueue   | reader  | queue lock         | staged slots become QUEUED, or are refused          |
+| claim     | handler | queue lock         | the next calls, by WRR and in turn, become RUNNING  |
+| publish   | handler | reader's answer l. | answered calls become DONE and join the answer ring |
+| collect   | reader  | its answer lock    | DONE calls become TAKEN and are the reader's again  |
+| withdraw  | reader  | answer, then queue | calls that nobody waits for any more are given up   |
+| release   | reader  | none               | TAKEN slots become FREE, of the next generation     |
+
+Rebuilding, reaping and auditing are in `recovery`. The rules of crash safety: the slot's state word
+is the truth and changes by one store; a word that a state relies on is stored before the state, an
+index after it; so a process may be killed at any instruction, and the next owner of the lock
+derives the index anew. Time comes in as `now_ns` (monotonic).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from . import states
+from .held import W_HELD_BY, HeldChains
+from .layout import (
+    ANSWER_RING,
+    CLASSES,
+    IDENTITY,
+    LOCKS_BEFORE_ANSWERS,
+    MAX_LEVELS,
+    SHARD,
+    SLOT,
+    WORD,
+    word_of,
+)
+from .mutex import RobustMutex
+from .pages import PagePool
+from .policy import PolicyBlocks, QueuePolicy
+from .recovery import Recovery
+from .rings import SLOT_WORDS, W_CALL, W_SEQ, W_TURN, TurnRings
+from .segment import Segment
+from .states import ABANDONED, DONE, FREE, HELD, QUEUED, RUNNING, TAKEN
+
+W_LIMITERS, W_PRINCIPAL, W_CLAIMED, W_RESERVED = (
+    word_of(SLOT, name) for name in ("limiters", "principal", "claimed_ns", "reserved")
+)
+QUEUE_LOCK = 0
+IDENTITY_WORDS = IDENTITY.itemsize // WORD
+
+# Verdicts of `enqueue`, one per call.
+ACCEPTED, LEVEL_FULL, PRINCIPAL_FULL = range(3)
+# Outcomes of `withdraw`: it is FREE again; the handler's answer will be dropped; too late.
+WITHDRAWN, GIVEN_UP, ANSWERED = range(3)
+
+
+class CallTable:
+    """One process's view of the table. `q` and the word indices are read by `recovery` too."""
+
+    def __init__(self, segment: Segment) -> None:
+        g, layout = segment.geometry, segment.layout
+        self.segment, self.geometry, self.q = segment, g, segment.q
+        self.slots_per_reader = g.slots
+        self.idle_words = -(-g.handlers // 64)
+        self.words = segment.words(layout.slots, g.calls * SLOT_WORDS).reshape(-1, SLOT_WORDS)
+        self.slot0 = layout.slots // WORD
+        self.waiting0 = layout.identities // WORD + word_of(IDENTITY, "waiting")
+        self.last_turn0 = layout.last_turns // WORD
+        self.answers0 = layout.answers // WORD
+        self.answer_stride = ANSWER_RING.itemsize // WORD + g.slots
+        self._shard_words()
+        self.rings = TurnRings(segment, self.words)
+        self.held = HeldChains(segment, self.words)
+        self.blocks = PolicyBlocks(segment)
+        self.pages = PagePool(segment)
+        self.policy, self.policy_version = QueuePolicy(), -1
+        self.recovery = Recovery(self)
+        self.queue_lock = segment.lock_at(QUEUE_LOCK, "queue", self.recovery.rebuild_queue)
+        self.answer_locks = [self._answer_lock(reader) for reader in range(g.readers)]
+
+    def _answer_lock(self, reader: int) -> RobustMutex:
+        rebuild = functools.partial(self.recovery.rebuild_answers, reader)
+        number = LOCKS_BEFORE_ANSWERS + reader
+        return self.segment.lock_at(number, f"answers-{reader}", rebuild)
+
+    def _shard_words(self) -> None:
+        names = ("cursor", "credit", "seq", "waiting", "drawn", "overflowed", "idle")
+        shard = self.segment.layout.shard
+        words = (self.segment.word(shard, SHARD, name) for name in names)
+        (
+            self.cursor_word,
+            self.credit_word,
+            self.seq_word,
+            self.waiting_word,
+            self.drawn_word,
+            self.overflowed_word,
+            self.idle_word,
+        ) = words
+
+    # -- at the start ----------------------------------------------------------------------------
+
+    def initialise(self, policy: QueuePolicy) -> None:
+        """Make an empty table of a new segment; once, by the segment's creator."""
+        for slot in range(self.geometry.calls):
+            self.q[self.slot0 + slot * SLOT_WORDS] = states.state_word(FREE, generation=1)
+        self.set_policy(policy)
+
+    def set_policy(self, policy: QueuePolicy) -> None:
+        """Put `policy` in force between two operations; calls of levels that go join the lowest."""
+        if policy.levels > self.geometry.levels:
+            raise ValueError(f"levels={policy.levels}, this segment has {self.geometry.levels}")
+        with self.queue_lock:
+            self.blocks.write(policy)
+            self.recovery.rebuild_queue()  # moves and clamps what no longer fits
+
+    def load_policy(self) -> QueuePolicy:
+        """The policy in force (queue lock held)."""
+        version = self.q[self.blocks.version_word]
+        if version != self.policy_version:
+            self.policy = self.blocks.read(version)
+            self.policy_version = version
+        return self.policy
+
+    # -- readers ---------------------------------------------------------------------------------
+
+    def enqueue(self, calls: Sequence[tuple[int, int]], verdicts: list[int]) -> int:
+        """Offer staged `calls`, (slot, level) each; `verdicts[i]` says what became of the i-th.
+
+        A level that is full passes the call on to the next lower one. Returns the handlers to wake,
+        as a bitmap of indices. The slots' other words were stored before.
+        """
+        q = self.q
+        with self.queue_lock:
+            policy = self.load_policy()
+            accepted = expected_ns = 0
+            for index, (slot, level) in enumerate(calls):
+                own = self.slot0 + slot * SLOT_WORDS
+                verdict, level = self._admit(policy, own, level)
+                verdicts[index] = verdict
+                if verdict == ACCEPTED:
+                    self._queue(policy, own, slot, level)
+                    accepted += 1
+                    expected_ns += q[own + W_RESERVED] or policy.claim_ahead_ns
+            return self._idle_to_wake(accepted, expected_ns) if accepted else 0
+
+    def _admit(self, policy: QueuePolicy, own: int, level: int) -> tuple[int, int]:
+        """(verdict, level where there is room) of one call, by count and by its principal's."""
+        q = self.q
+        row = q[own + W_PRINCIPAL] & 0xFFFF_FFFF
+        if q[self.waiting0 + row * IDENTITY_WORDS] >= policy.max_principal:
+            return PRINCIPAL_FULL, level
+        levels, counts, held = policy.levels, self.rings.waiting_word, self.held.level_held_word
+        for at in range(min(level, levels - 1), levels):
+            both = counts + at * CLASSES
+            if q[both] + q[both + 1] + q[held + at] < policy.capacities[at]:
+                return ACCEPTED, at
+            q[self.overflowed_word + at] += 1
+        return LEVEL_FULL, level
+
+    def _queue(self, policy: QueuePolicy, own: int, slot: int, level: int) -> None:
+        q = self.q
+        principal = q[own + W_PRINCIPAL] & 0xFFFF_FFFF
+        turn = q[self.rings.turn_word + level]
+        if policy.in_turn:
+            last = self.last_turn0 + principal * MAX_LEVELS + level
+            turn = min(max(turn, q[last] + 1), turn + self.rings.turns - 1)
+            q[last] = turn
+        seq = q[self.seq_word]
+        q[own + W_SEQ], q[own + W_TURN] = seq, turn
+        q[self.seq_word] = seq + 1
+        q[own] = (
+            QUEUED
+            | level << states.LEVEL_SHIFT
+            | states.NOBODY << states.OWNER_SHIFT
+            | q[own] & states.GENERATIONS
+        )  # <- accepted here
+        self.rings.append(level, q[own + W_CALL] >> states.CLASS_SHIFT & 1, turn, slot)
+        q[self.waiting_word] += 1
+        q[self.waiting0 + principal * IDENTITY_WORDS] += 1
+
+    def collect(self, reader: int, out: list[int]) -> int:
+        """Take answered calls of `reader` into `out` (as many as it is long); returns how many."""
+        q, taken = self.q, 0
+        ring = self.answers0 + reader * self.answer_stride
+        entries, mask = ring + self.answer_stride - self.slots_per_reader, self.slots_per_reader - 1
+        with self.answer_locks[reader]:
+            head = q[ring]
+            stop = min(q[ring + 1], head + len(out))
+            while head < stop:
+                slot = q[entries + (head & mask)]
+                own = self.slot0 + slot * SLOT_WORDS
+                q[own] = q[own] & ~states.STATE_MASK | TAKEN  # <- no rebuild can give it again
+                out[taken] = slot
+                taken += 1
+                head += 1
+            q[ring] = head
+        return taken
+
+    def withdraw(self, reader: int, slots: Sequence[int], outcomes: list[int]) -> None:
+        """Give up calls of `reader` (expired, cancelled, disconnected); an outcome for each.
+
+        WITHDRAWN: it never began, and the slot is FREE. GIVEN_UP: it runs; its answer is dropped,
+        and the slot comes back through `collect`. ANSWERED: too late, its answer is in the ring.
+        """
+        with self.answer_locks[reader], self.queue_lock:
+            for index, slot in enumerate(slots):
+                outcomes[index] = self.withdraw_locked(slot)
+
+    def withdraw_locked(self, slot: int) -> int:
+        """`withdraw` of one slot, with its reader's answer lock and the queue lock held."""
+        q, own = self.q, self.slot0 + slot * SLOT_WORDS
+        word = q[own]
+        state = word & states.STATE_MASK
+        if state in (QUEUED, HELD):
+            self._unlink(slot, own, word)
+            self.release(slot)
+            return WITHDRAWN
+        if state in (RUNNING, ABANDONED):
+            q[own] = word & ~states.STATE_MASK | ABANDONED  # <- given up here
+            return GIVEN_UP
+        return ANSWERED
+
+    def release(self, slot: int, step: int = 1) -> None:
+        """A slot of this reader becomes FREE: nothing that names its old generation names it."""
+        own = self.slot0 + slot * SLOT_WORDS
+        generation = (self.q[own] >> states.GENERATION_SHIFT) + step & 0xFFFF_FFFF
+        self.q[own] = states.NOBODY << states.OWNER_SHIFT | generation << states.GENERATION_SHIFT
+
+    # -- handlers --------------------------------------------------------------------------------
+
+    def claim(self, handler: int, now_ns: int, out: list[int], tokens: list[int]) -> int:
+        """Claim the next calls for `handler` into `out` (slots) and `tokens` (their state words).
+
+        More than one only while no handler is idle and the expected time stays within claim-ahead.
+        0: nothing waits, and the handler's idle bit is set, so that the next call rings its bell.
+        """
+        q, count, ahead_ns = self.q, 0, 0
+        idle, own_bit = self.idle_word + (handler >> 6), 1 << (handler & 63)
+        with self.queue_lock:
+            policy = self.load_policy()
+            q[idle] &= ~own_bit
+            opens = q[self.held.next_open_word]
+            if opens and opens <= now_ns:
+                self._open(policy, now_ns)
+            while count < len(out) and (slot := self._draw(policy, now_ns)) >= 0:
+                own = self.slot0 + slot * SLOT_WORDS
+                tokens[count] = self._claim(slot, own, handler, now_ns)
+                out[count] = slot
+                count += 1
+                ahead_ns += q[own + W_RESERVED] or policy.claim_ahead_ns
+                if ahead_ns >= policy.claim_ahead_ns or self._any_idle():
+                    break
+            if not count:
+                q[idle] |= own_bit
+        return count
+
+    def _draw(self, policy: QueuePolicy, now_ns: int) -> int:
+        """The slot that the multiplexer serves next; -1 if nothing that waits may run now.
+
+        What a limiter holds up on the way is no draw: its level still has its weight.
+        """
+        q = self.q
+        while q[self.waiting_word]:
+            slot = self._first_from(policy, q[self.cursor_word])
+            limited = slot >= 0 and q[self.slot0 + slot * SLOT_WORDS + W_LIMITERS]
+            row = self.held.blocker(slot, now_ns) if limited else -1
+            if row < 0:
+                self._advance_cursor(policy)
+                return slot
+            self._hold(slot, row)
+        return -1
+
+    def _advance_cursor(self, policy: QueuePolicy) -> None:
+        """After a draw the cursor moves as WeightedRoundRobinMultiplexer's does."""
+        q = self.q
+        level, credit = q[self.cursor_word], q[self.credit_word]
+        q[self.drawn_word] += 1
+        if credit > 1:
+            q[self.credit_word] = credit - 1
+        else:
+            following = level + 1 if level + 1 < policy.levels else 0
+            q[self.credit_word] = policy.weights[following]
+            q[self.cursor_word] = following
+
+    def _first_from(self, policy: QueuePolicy, level: int) -> int:
+        """The first call of `level`; if none waits there, of the first level that has one."""
+        slot = self.rings.first_of_level(level)
+        if slot >= 0:
+            return slot
+        start = level if policy.scan_from_cursor else 0
+        for step in range(policy.levels):
+            slot = self.rings.first_of_level((start + step) % policy.levels)
+            if slot >= 0:
+                return slot
+        return -1
+
+    def _claim(self, slot: int, own: int, handler: int, now_ns: int) -> int:
+        q, word = self.q, self.q[own]
+        q[own + W_CLAIMED] = now_ns
+        token = word & ~(states.STATE_MASK | states.OWNER_MASK << states.OWNER_SHIFT)
+        token |= RUNNING | handler << states.OWNER_SHIFT
+        q[own] = token  # <- claimed here
+        level = word >> states.LEVEL_SHIFT & states.LEVEL_MASK
+        self.rings.unlink(level, q[own + W_CALL] >> states.CLASS_SHIFT & 1, slot)
+        q[self.waiting_word] -= 1
+        q[self.waiting0 + (q[own + W_PRINCIPAL] & 0xFFFF_FFFF) * IDENTITY_WORDS] -= 1
+        return token
+
+    def publish(self, reader: int, slots: Sequence[int], tokens: Sequence[int], count: int) -> None:
+        """The first `count` of `slots`, whose answer words are stored, are answered.
+
+        A call that was given up meanwhile goes the same way; its reader drops the answer.
+        """
+        q = self.q
+        with self.answer_locks[reader]:
+            for index in range(count):
+                word = q[self.slot0 + slots[index] * SLOT_WORDS]
+                token = tokens[index]
+                if word in (token, token & ~states.STATE_MASK | ABANDONED):
+                    self.answer_locked(reader, slots[index])
+
+    def answer_locked(self, reader: int, slot: int) -> None:
+        """`slot` becomes DONE and joins the ring of `reader` (its answer lock held)."""
+        q, own = self.q, self.slot0 + slot * SLOT_WORDS
+        ring = self.answers0 + reader * self.answer_stride
+        q[own] = q[own] & ~states.STATE_MASK | DONE  # <- answered here
+        tail = q[ring + 1]
+        entries = ring + self.answer_stride - self.slots_per_reader
+        q[entries + (tail & (self.slots_per_reader - 1))] = slot
+        q[ring + 1] = tail + 1
+
+    # -- with the queue lock held ----------------------------------------------------------------
+
+    def _hold(self, slot: int, row: int) -> None:
+        q, own = self.q, self.slot0 + slot * SLOT_WORDS
+        word = q[own]
+        level = word >> states.LEVEL_SHIFT & states.LEVEL_MASK
+        self.rings.unlink(level, q[own + W_CALL] >> states.CLASS_SHIFT & 1, slot)
+        q[self.waiting_word] -= 1
+        q[own + W_HELD_BY] = row + 1
+        q[own] = word & ~states.STATE_MASK | HELD  # <- held here
+        self.held.append(row, slot, level)
+
+    def _open(self, policy: QueuePolicy, now_ns: int) -> None:
+        """Calls whose limiter has opened wait again, at their old place or the nearest."""
+        q = self.q
+        while (slot := self.held.first_open(now_ns)) >= 0:
+            own = self.slot0 + slot * SLOT_WORDS
+            word = q[own]
+            level = word >> states.LEVEL_SHIFT & states.LEVEL_MASK
+            self.held.unlink(slot, level)
+            turn = q[self.rings.turn_word + level]
+            if policy.in_turn:
+                turn = max(turn, q[own + W_TURN])
+            q[own + W_TURN] = turn
+            q[own] = word & ~states.STATE_MASK | QUEUED  # <- opened here
+            self.rings.insert(level, q[own + W_CALL] >> states.CLASS_SHIFT & 1, turn, slot)
+            q[self.waiting_word] += 1
+
+    def _unlink(self, slot: int, own: int, word: int) -> None:
+        q = self.q
+        level = word >> states.LEVEL_SHIFT & states.LEVEL_MASK
+        if word & states.STATE_MASK == HELD:
+            self.held.unlink(slot, level)
+        else:
+            self.rings.unlink(level, q[own + W_CALL] >> states.CLASS_SHIFT & 1, slot)
+            q[self.waiting_word] -= 1
+        q[self.waiting0 + (q[own + W_PRINCIPAL] & 0xFFFF_FFFF) * IDENTITY_WORDS] -= 1
+
+    def _any_idle(self) -> bool:
+        return any(self.q[self.idle_word : self.idle_word + self.idle_words])
+
+    def _idle_to_wake(self, accepted: int, expected_ns: int) -> int:
+        """Clear the idle bits of the handlers that these calls need, and return them."""
+        q = self.q
+        ahead_ns = self.policy.claim_ahead_ns
+        wanted = min(accepted, max(1, -(-expected_ns // ahead_ns))) if ahead_ns else accepted
+        wake = 0
+        for index in range(self.idle_words):
+            bits = q[self.idle_word + index]
+            while bits and wanted:
+                bit = bits & -bits
+                bits ^= bit
+                wake |= bit << (index * 64)
+                wanted -= 1
+            q[self.idle_word + index] = bits
+            if not wanted:
+                break
+        return wake
