@@ -1,0 +1,171 @@
+"""A small server's shared memory, its processes in miniature, and the promises that they keep.
+
+    w = World(); w.reader(0).offer([w.call(level=1)]); w.handler(1).work(); w.finish(); w.verify()
+
+A world is put back to a snapshot by copying its bytes, so that thousands of deaths start alike.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from faircall.shm import states
+from faircall.shm.layout import LIMITER, WORD, Geometry, word_of
+from faircall.shm.pages import PagePool
+from faircall.shm.policy import QueuePolicy
+from faircall.shm.shared import Shared
+from faircall.shm.states import Status
+
+from .kill import Words
+from .roles import Call, Handler, Ledger, Reader
+
+SMALL = Geometry(
+    readers=2,
+    handlers=2,
+    slots=8,
+    levels=4,
+    turns=64,
+    identities=8,
+    methods=4,
+    limiters=2,
+    small_pages=24,
+    large_pages=4,
+)
+POLICY = QueuePolicy(capacities=(8, 8, 8, 8), max_principal=16)
+LATER = 1 << 50  # ns: every limiter of these tests is open by then
+
+
+class World:
+    """Everything shared, two readers, two handlers, and a ledger of what happened to each call."""
+
+    def __init__(self, policy: QueuePolicy = POLICY, geometry: Geometry = SMALL) -> None:
+        self.shared = Shared(geometry, policy)
+        self.table, self.names = self.shared.table, self.shared.names
+        self.pages: PagePool = self.shared.pages
+        self.q = self.shared.segment.q
+        for row in range(1, geometry.identities - 2):
+            self.names.identity(f"user-{row}", 0)
+        self.ledger = Ledger()
+        self.calls: dict[int, Call] = {}
+        self.readers = [Reader(self.shared, self.ledger, r) for r in range(geometry.readers)]
+        self.handlers = [
+            Handler(self.shared, self.ledger, h, self.calls) for h in range(geometry.handlers)
+        ]
+        self.dead_readers: set[int] = set()
+        self.dead_handlers: set[int] = set()
+
+    def reader(self, number: int) -> Reader:
+        return self.readers[number]
+
+    def handler(self, number: int) -> Handler:
+        return self.handlers[number]
+
+    def call(self, **kind: Any) -> Call:
+        """A new call; see `roles.Call` for its kinds."""
+        tag = len(self.calls) + 1
+        self.calls[tag] = Call(tag, **kind)
+        return self.calls[tag]
+
+    def close_limiter(self, row: int, opens_ns: int) -> None:
+        """Limiter `row` lets nobody through until `opens_ns`."""
+        at = self.shared.segment.layout.limiters + row * LIMITER.itemsize
+        self.q[at // WORD + word_of(LIMITER, "opens_ns")] = opens_ns
+
+    def state(self, slot: int) -> int:
+        return self.q[self.table.slot0 + slot * self.table.words.shape[1]] & states.STATE_MASK
+
+    # -- deaths ----------------------------------------------------------------------------------
+
+    def bury_reader(self, number: int) -> None:
+        """What the janitor does after reader `number` died, and the process that takes its place."""
+        self.table.recovery.reap_reader(number)
+        self.shared.locks_touched()
+        self.dead_readers.add(number)
+        self.readers[number].begin()
+
+    def bury_handler(self, number: int) -> None:
+        """The same for a handler."""
+        self.table.recovery.reap_handler(number)
+        self.shared.locks_touched()
+        self.shared.row("handler", number).prepare(0)
+        self.dead_handlers.add(number)
+        self.handlers[number].begin()
+
+    # -- snapshots -------------------------------------------------------------------------------
+
+    def watched(self) -> list[Words]:
+        """The words by whose changes kill points differ: all but the payload, and the ledger."""
+        payload = self.shared.segment.layout.small_pages
+        return [self.shared.segment.words(0, payload // WORD), self.ledger.words]
+
+    def snapshot(self) -> tuple[bytes, bytes, list[Any]]:
+        """The shared words and what each process knows."""
+        local = [self._local(), self.dead_readers, self.dead_handlers]
+        return bytes(self.shared.segment.bytes), self.ledger.words.tobytes(), copy.deepcopy(local)
+
+    def restore(self, snapshot: tuple[bytes, bytes, list[Any]]) -> None:
+        """As it was, with every lock as it was; no other process may hold one."""
+        segment, ledger, local = snapshot
+        self.shared.segment.bytes[:] = segment
+        self.ledger.bytes[:] = ledger
+        self.table.policy_version = -1
+        roles, dead_readers, dead_handlers = copy.deepcopy(local)
+        self.dead_readers, self.dead_handlers = dead_readers, dead_handlers
+        for role, values in zip([*self.readers, *self.handlers], roles, strict=True):
+            for name, value in values.items():
+                setattr(role, name, value)
+
+    def _local(self) -> list[dict[str, Any]]:
+        readers = [{"free": r.free, "calls": r.calls, "warm": r.warm} for r in self.readers]
+        handlers = [{"claimed": h.claimed, "ready": h.ready} for h in self.handlers]
+        return [*readers, *handlers]
+
+    # -- promises --------------------------------------------------------------------------------
+
+    def audit(self) -> list[str]:
+        return self.shared.audit()
+
+    def finish(self) -> None:
+        """Everything that waits is run by handler 1, and every answer is collected."""
+        for handler in self.handlers:
+            while handler.claimed:
+                handler.run()
+            handler.publish()
+        while self.handler(1).work(LATER):
+            assert self.audit() == []
+        for reader in self.readers:
+            reader.gather()
+
+    def run_order(self) -> list[list[int]]:
+        """Per level, the tags in the order of their first runs."""
+        return [self.ledger.run_order(level) for level in range(self.shared.geometry.levels)]
+
+    def verify(self) -> None:
+        """After `finish`: nothing was lost, doubled or leaked."""
+        assert self.audit() == []
+        self._verify_calls()
+        self._verify_slots()
+        for table in (self.names.identities, self.names.methods):
+            rows = table.used_rows()
+            assert [table.find(table.name(row)) for row in rows] == rows, "a name is not found"
+
+    def _verify_calls(self) -> None:
+        ledger = self.ledger
+        for tag, call in self.calls.items():
+            runs, answers, status = ledger.runs[tag], ledger.answers[tag], ledger.status[tag]
+            assert runs <= (states.MAX_ATTEMPTS if call.idempotent else 1), f"{call} ran {runs}x"
+            assert answers <= 1, f"{call} was answered {answers}x"
+            if answers:
+                assert status in (Status.RESULT, Status.DIED)
+                assert runs or status == Status.DIED, f"{call} was answered without a run"
+                assert status == Status.RESULT or self.dead_handlers, f"{call} died of nothing"
+
+    def _verify_slots(self) -> None:
+        assert [reader.calls for reader in self.readers] == [{}] * len(self.readers), "lost"
+        assert self.table.recovery.count_states() == {"FREE": self.shared.geometry.calls}
+        assert self.pages.leaked() == 0
+        warm = sum(len(reader.warm) for reader in self.readers)
+        geometry = self.shared.geometry
+        free = sum(self.pages.free_pages())
+        assert free == geometry.small_pages + geometry.large_pages - warm, "pages are still used"
