@@ -1,0 +1,82 @@
+"""The service that load generators call: an echo, and calls that cost a known amount of CPU time.
+
+The cost is a number of loop turns, measured once against this thread's CPU clock, not a wait for
+the wall clock: a call that is descheduled still has its whole work to
+do.  FAIRCALL_SPIN_TURNS_PER_MS gives the number instead, so that every process of a comparison
+does exactly the same work.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from ..workers.service import Service
+
+TURNS_VARIABLE = "FAIRCALL_SPIN_TURNS_PER_MS"
+_TRIALS = 15
+_TRIAL_TURNS = 20_000
+
+service = Service("perf")
+_turns_per_ms = 0
+
+
+def spin(turns: int) -> int:
+    """Pure-Python integer work; returns a number so that nothing of it can be left out."""
+    value = 1
+    for _ in range(turns):
+        value = (value * 1_103_515_245 + 12_345) & 0x7FFF_FFFF
+    return value
+
+
+def measured_turns_per_ms() -> int:
+    """Turns of `spin` in one ms of CPU time: the fastest trial, as others can only slow it."""
+    fastest_ns = min(_spin_cpu_ns(_TRIAL_TURNS) for _ in range(_TRIALS))
+    return max(1, _TRIAL_TURNS * 1_000_000 // fastest_ns)
+
+
+def turns_per_ms() -> int:
+    """The number in use, from the environment or measured once in this process."""
+    global _turns_per_ms
+    if not _turns_per_ms:
+        _turns_per_ms = int(os.environ.get(TURNS_VARIABLE, 0)) or measured_turns_per_ms()
+    return _turns_per_ms
+
+
+def _spin_cpu_ns(turns: int) -> int:
+    start_ns = time.thread_time_ns()
+    spin(turns)
+    return max(1, time.thread_time_ns() - start_ns)
+
+
+@service.on_start
+def calibrate() -> None:
+    """Before the first call rather than inside it."""
+    turns_per_ms()
+
+
+@service.method(idempotent=True)
+def echo(x: Any) -> Any:
+    return x
+
+
+@service.method(idempotent=True)
+def spin1(x: Any = None) -> Any:
+    """1 ms of CPU time, then `x`."""
+    spin(turns_per_ms())
+    return x
+
+
+@service.method(idempotent=True)
+def spin10(x: Any = None) -> Any:
+    """10 ms of CPU time, then `x`."""
+    spin(10 * turns_per_ms())
+    return x
+
+
+@service.method(idempotent=True)
+def spin20(x: Any = None) -> Any:
+    """20 ms of CPU time, then `x`."""
+    spin(20 * turns_per_ms())
+    return x

@@ -1,0 +1,1 @@
+"""Handler processes: the service, the call context and the JSON-RPC messages."""

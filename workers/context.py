@@ -1,0 +1,146 @@
+"""What a method can ask about the call it serves: `current_call()`.
+
+A handler process runs one call at a time, so the current call is plain module state: methods, the
+threads they start and `async def` methods all see it.  The handler sets it before user code and
+clears it after.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Literal
+
+from .errors import CallCancelled, DeadlineExceeded
+
+_Phase = Literal["shared_ns", "exclusive_ns"]
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """This handler process: `index` counts from 0; a replacement takes the dead one's index."""
+
+    index: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Call:
+    """One running call.  Times are monotonic ns; `deadline_ns` 0 means that there is no deadline.
+
+    `wait_ns`, `shared_ns` and `exclusive_ns` add up what the method spent waiting for and holding
+    locks that it took through `lock_shared` and `lock_exclusive`: the cost phases of Hadoop's
+    ProcessingDetails (LOCKWAIT, LOCKSHARED, LOCKEXCLUSIVE).
+    """
+
+    method: str = ""
+    user: str = ""
+    context: str | None = None
+    deadline_ns: int = 0
+    level: int = 0
+    attempt: int = 0
+    traceparent: str | None = None
+    worker: Worker = field(default_factory=Worker)
+    is_abandoned: Callable[[], bool] | None = None
+    clock: Callable[[], int] = time.monotonic_ns
+    wait_ns: int = 0
+    shared_ns: int = 0
+    exclusive_ns: int = 0
+
+    def remaining(self) -> float:
+        """Seconds until the deadline, never below 0; infinite without one."""
+        if not self.deadline_ns:
+            return math.inf
+        return max(0, self.deadline_ns - self.clock()) / 1e9
+
+    def check(self) -> None:
+        """Raises DeadlineExceeded or CallCancelled when nobody waits for the answer any more.
+
+        A long computation calls it every few milliseconds; it costs less than a microsecond.
+        """
+        if self.deadline_ns and self.clock() >= self.deadline_ns:
+            raise DeadlineExceeded()
+        if self.is_abandoned is not None and self.is_abandoned():
+            raise CallCancelled()
+
+    def lock_shared(self, lock: AbstractContextManager[Any]) -> AbstractContextManager[Any]:
+        """`with call.lock_shared(lock):` is `with lock:`, its wait and its hold counted apart."""
+        return _LockPhase(self, lock, "shared_ns")
+
+    def lock_exclusive(self, lock: AbstractContextManager[Any]) -> AbstractContextManager[Any]:
+        """The same for a lock that keeps all others out."""
+        return _LockPhase(self, lock, "exclusive_ns")
+
+
+class _LockPhase(AbstractContextManager[Any]):
+    """Takes the lock it was given; the wait counts even if taking it fails."""
+
+    __slots__ = ("_call", "_held_since_ns", "_lock", "_phase")
+
+    def __init__(self, call: Call, lock: AbstractContextManager[Any], phase: _Phase) -> None:
+        self._call, self._lock, self._phase = call, lock, phase
+        self._held_since_ns = 0
+
+    def __enter__(self) -> Any:
+        asked_ns = self._call.clock()
+        try:
+            return self._lock.__enter__()
+        finally:
+            self._held_since_ns = self._call.clock()
+            self._call.wait_ns += self._held_since_ns - asked_ns
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        held_ns = self._call.clock() - self._held_since_ns
+        setattr(self._call, self._phase, getattr(self._call, self._phase) + held_ns)
+        return self._lock.__exit__(kind, error, traceback)
+
+
+_current: Call | None = None
+
+
+def current_call() -> Call:
+    """The call that this process is running; RuntimeError while it runs none."""
+    if _current is None:
+        raise RuntimeError(
+            "current_call() is for code that a call runs: this process is running none"
+        )
+    return _current
+
+
+def enter(call: Call) -> None:
+    """From now on `call` is the current one."""
+    global _current
+    _current = call
+
+
+def leave() -> None:
+    """From now on no call is running."""
+    global _current
+    _current = None
+
+
+def running_call() -> Call | None:
+    """As `current_call`, but None while no call is running."""
+    return _current
+
+
+@contextmanager
+def running(call: Call) -> Iterator[Call]:
+    """`call` is current inside the block: for tests of methods, and for calls without a server."""
+    before = _current
+    enter(call)
+    try:
+        yield call
+    finally:
+        if before is None:
+            leave()
+        else:
+            enter(before)
