@@ -1,0 +1,1 @@
+"""The wire protocols without I/O: bytes in, events out."""

@@ -1,0 +1,111 @@
+"""One connection's protocol, without its socket: bytes in, events out, answers framed.
+
+    wire = Wire(limits)
+    wire.receive(data)                                   # what the socket gave
+    while (event := wire.next_event()) is not None:      # Message | Health | Send | Close
+        ...
+    socket.send(wire.answer(message.exchange, body))     # any time later, in any order
+
+The loop may stop early (a reader's share per pass, its limit in flight) and go on later; bytes
+wait here meanwhile, so a reader that stops the loop stops reading too.  Nothing here reads a
+clock: while `mid_message`, the reader counts, and calls `timed_out` when a message took too long
+to arrive.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .events import Event
+from .framing import Framing, FramingName
+from .http import HttpFraming
+from .limits import WireLimits
+from .lines import LineFraming
+from .lsp import ContentLengthFraming
+from .sniff import Sniffer
+
+_FRAMINGS: Final[dict[str, type[LineFraming | ContentLengthFraming | HttpFraming]]] = {
+    "lines": LineFraming,
+    "lsp": ContentLengthFraming,
+    "http": HttpFraming,
+}
+
+
+class Wire:
+    """Sniffs the framing, then hands everything to it: it never changes again."""
+
+    __slots__ = ("_framing", "_limits")
+
+    def __init__(self, limits: WireLimits) -> None:
+        self._limits = limits
+        self._framing: Framing = Sniffer()
+
+    def receive(self, data: bytes) -> None:
+        """Bytes from the socket; ignored once the input is over."""
+        framing = self._framing
+        framing.receive(data)
+        if framing.name == "unknown":
+            self._settle(framing)
+
+    def receive_eof(self) -> None:
+        """The peer will send nothing more; it may still read."""
+        self._framing.receive_eof()
+
+    def next_event(self) -> Event | None:
+        """None = nothing to do until more bytes come or, with exchanges in flight, an answer."""
+        return self._framing.next_event()
+
+    def answer(self, exchange: int, body: bytes | None, status: int = 200) -> bytes:
+        """The bytes that may be sent now: b"" while HTTP holds them back, or several answers.
+
+        `body` None answers a message of notifications only; `status` counts for HTTP alone.
+        """
+        return self._framing.answer(exchange, body, status)
+
+    def health_answer(self, exchange: int, ok: bool, text: str) -> bytes:
+        """As `answer`, for a `Health` event: 200 or 503 with one line of text."""
+        return self._framing.health_answer(exchange, ok, text)
+
+    def timed_out(self) -> list[Event]:
+        """Ends the input: 408 if an HTTP request was under way, Close if nothing is in flight."""
+        return self._framing.timed_out()
+
+    @property
+    def framing(self) -> FramingName:
+        return self._framing.name
+
+    @property
+    def in_flight(self) -> int:
+        """Exchanges that the peer has no answer for yet; over HTTP, held answers are among them."""
+        return self._framing.in_flight
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of input received and not yet given out."""
+        return self._framing.buffered
+
+    @property
+    def held(self) -> int:
+        """Bytes of HTTP answers waiting for the answer of an older request."""
+        return self._framing.held
+
+    @property
+    def mid_message(self) -> bool:
+        """Whether `next_event` last returned None with part of a message in hand."""
+        return self._framing.mid_message
+
+    @property
+    def input_over(self) -> bool:
+        """Whether further bytes would be ignored: stop reading."""
+        return self._framing.eof or self._framing.closing
+
+    @property
+    def wants_close(self) -> bool:
+        """Nothing more will come or be answered: flush, then close."""
+        return self._framing.closing and not self._framing.in_flight
+
+    def _settle(self, sniffer: Framing) -> None:
+        """Puts the framing that the first bytes show in the sniffer's place."""
+        if isinstance(sniffer, Sniffer) and sniffer.verdict in _FRAMINGS:
+            self._framing = _FRAMINGS[sniffer.verdict](self._limits)
+            self._framing.receive(sniffer.start)

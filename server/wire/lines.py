@@ -1,0 +1,100 @@
+"""Newline-delimited JSON: one message per line, answers in the order in which they are ready.
+
+CRLF ends a line too, blank lines are skipped, and what stands before the end of the stream is a
+line even without its newline.  A line above the limit is answered -32054 as soon as it is seen to
+be too long, and ends the connection: what follows it cannot be told from it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import ClassVar
+
+from .events import Event, Message, Send
+from .faults import too_large_fault
+from .framing import Framing, FramingName
+from .limits import WireLimits
+
+_CR = 0x0D
+
+
+class LineFraming(Framing):
+    """Complete lines wait in `_lines`, the unfinished one in `_tail`: no byte is scanned twice."""
+
+    __slots__ = ("_lines", "_max_bytes", "_overlong", "_tail")
+
+    name: ClassVar[FramingName] = "lines"
+
+    def __init__(self, limits: WireLimits) -> None:
+        super().__init__()
+        self._max_bytes = limits.max_message_bytes
+        self._lines: deque[bytes] = deque()
+        self._tail = bytearray()
+        self._overlong = False
+
+    @property
+    def buffered(self) -> int:
+        return len(self._tail) + sum(map(len, self._lines))
+
+    def receive(self, data: bytes) -> None:
+        if self.closing or self._overlong:
+            return
+        lines = data.split(b"\n")
+        if self._tail:
+            if not self._keep(lines[0]) or len(lines) == 1:
+                return
+            lines[0] = bytes(self._tail)
+            self._tail.clear()
+        last = lines.pop()
+        self._lines.extend(lines)
+        if last:
+            self._keep(last)
+
+    def receive_eof(self) -> None:
+        self.eof = True
+        if self._tail:
+            self._lines.append(bytes(self._tail))
+            self._tail.clear()
+
+    def next_event(self) -> Event | None:
+        while self._lines:
+            line = self._lines.popleft()
+            if len(line) > self._max_bytes:
+                return self._refuse()
+            if line and not line.isspace():
+                self.in_flight += 1
+                self.exchanges += 1
+                return Message(self.exchanges, line[:-1] if line[-1] == _CR else line)
+        return self._without_a_line()
+
+    def answer(self, exchange: int, body: bytes | None, status: int) -> bytes:
+        self.in_flight -= 1
+        return b"" if body is None else body + b"\n"
+
+    def _keep(self, piece: bytes) -> bool:
+        """Lengthens the unfinished line; False (and nothing kept) if it becomes too long."""
+        if len(self._tail) + len(piece) > self._max_bytes:
+            self._overlong = True
+            self._tail.clear()
+            return False
+        self._tail += piece
+        return True
+
+    def _without_a_line(self) -> Event | None:
+        if self.closing:
+            return self.close_event()
+        if self._overlong:
+            return self._refuse()
+        if self.eof:
+            self.stop()
+            return self.close_event()
+        self.mid_message = bool(self._tail)
+        return None
+
+    def _refuse(self) -> Send:
+        self.stop()
+        return Send(too_large_fault(self._max_bytes) + b"\n")
+
+    def _forget_input(self) -> None:
+        self._lines.clear()
+        self._tail.clear()
