@@ -1,0 +1,455 @@
+from __future__ import annotations
+
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from faircall.client import (
+    Busy,
+    Client,
+    ConnectionFailed,
+    ConnectionLost,
+    DeadlineExceeded,
+    InvalidAnswer,
+    RemoteError,
+)
+
+if TYPE_CHECKING:
+    from tests.client.conftest import Peer, Serve
+
+MIB = 1 << 20
+STREAMS = ["tcp", "unix"]
+
+
+def result(request: Any, value: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request["id"], "result": value}
+
+
+def first_params(peer: Peer, count: int) -> list[Any]:
+    return [peer.receive() for _ in range(count)]
+
+
+def test_calls_with_positional_and_named_parameters(serve: Serve, kind: str) -> None:
+    server = serve(kind=kind)
+    with Client(server.address, timeout=5, context="job") as client:
+        assert client.call("add", 2, 3) == 5
+        request = client.call("request", name="ä", data=b"\x00", timeout=2)
+    assert request["params"] == {"name": "ä", "data": "AA=="}
+    assert request["meta"] == {"timeout_ms": 2000, "caller_context": "job"}
+    assert server.connections == 1
+
+
+def test_without_a_timeout_the_server_decides(serve: Serve) -> None:
+    with Client(serve().address, timeout=None) as client:
+        assert "meta" not in client.call("request")
+
+
+def test_nothing_is_connected_before_the_first_call() -> None:
+    with Client("tcp://127.0.0.1:1"):
+        pass
+
+
+def test_error_objects_are_raised_with_and_without_data(serve: Serve, kind: str) -> None:
+    with Client(serve(kind=kind).address) as client:
+        with pytest.raises(RemoteError, match=r"^fail at .*: no \(7\)$") as caught:
+            client.call("fail", {"code": 7, "message": "no"})
+        assert caught.value.data is None
+        data = {"reason": "queue_full", "retriable": True, "retry_after_ms": 5}
+        with pytest.raises(Busy, match="try again in 5 ms") as busy:
+            client.call("fail", {"code": -32005, "message": "limit", "data": data})
+        assert (busy.value.data, busy.value.retriable) == (data, True)
+        with pytest.raises(DeadlineExceeded):
+            client.call("fail", {"code": -32050, "message": "late"})
+        assert client.call("add", 1, 1) == 2
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+def test_answers_may_overtake_each_other(serve: Serve, kind: str) -> None:
+    def script(peer: Peer) -> None:
+        for request in reversed([peer.receive() for _ in range(5)]):
+            peer.send(result(request, request["params"]))
+
+    server = serve(script, kind)
+    with Client(server.address) as client:
+        futures = [client.submit("m", i) for i in range(5)]
+        assert [future.result() for future in futures] == [[i] for i in range(5)]
+        assert all(future.done() for future in futures)
+    assert server.connections == 1
+
+
+def test_over_http_many_calls_are_under_way_on_one_connection(serve: Serve) -> None:
+    def script(peer: Peer) -> None:
+        for request in [peer.receive() for _ in range(5)]:
+            peer.send(result(request, request["params"]))
+
+    server = serve(script, "http")
+    with Client(server.address) as client:
+        futures = [client.submit("m", i) for i in range(5)]
+        assert [future.result() for future in reversed(futures)] == [[i] for i in range(4, -1, -1)]
+    assert server.connections == 1
+
+
+def test_a_batch_with_notifications(serve: Serve, kind: str) -> None:
+    with Client(serve(kind=kind).address) as client:
+        with client.batch(timeout=3) as batch:
+            total = batch.add("add", 1, 2)
+            batch.notify("log", "x")
+            wrong = batch.add("nothing")
+            request = batch.add("request", a=1)
+        assert total.result() == 3
+        assert request.result()["meta"] == {"timeout_ms": 3000}
+        assert isinstance(wrong.exception(), RemoteError)
+        assert total.exception() is None
+        with pytest.raises(RemoteError, match="Method not found"):
+            batch.results()
+
+
+def test_a_batch_is_sent_at_the_end_of_its_block(serve: Serve) -> None:
+    with Client(serve().address) as client:
+        with client.batch() as batch:
+            future = batch.add("add", 1, 2)
+            assert not future.done()
+            with pytest.raises(RuntimeError, match="its batch is still open"):
+                future.result()
+        assert batch.results() == [3]
+
+
+def give_up(client: Client) -> None:
+    with client.batch() as batch:
+        batch.add("add", 1, 2)
+        raise LookupError
+
+
+def test_a_batch_whose_block_fails_or_is_empty_is_not_sent(serve: Serve) -> None:
+    server = serve()
+    with Client(server.address) as client:
+        with pytest.raises(LookupError):
+            give_up(client)
+        with client.batch() as batch:
+            pass
+        assert batch.results() == []
+    assert server.connections == 0
+
+
+def test_notifications_are_not_waited_for_and_their_empty_answers_are_read(
+    serve: Serve, kind: str
+) -> None:
+    with Client(serve(kind=kind).address) as client:
+        for _ in range(300):
+            client.notify("log", "x" * 1000)
+        with client.batch() as batch:
+            batch.notify("log")
+        assert client.call("add", 1, 1) == 2
+
+
+def test_sixteen_mebibytes_there_and_back(serve: Serve, kind: str) -> None:
+    with Client(serve(kind=kind).address) as client:
+        text = "x" * (16 * MIB)
+        assert client.call("add", text, "y") == text + "y"
+
+
+def test_a_server_that_waits_for_its_answers_to_be_taken_does_not_block_the_sender(
+    serve: Serve, kind: str
+) -> None:
+    with Client(serve(kind=kind).address) as client:
+        text = "x" * MIB
+        futures = [client.submit("add", text, str(i)) for i in range(20)]
+        assert [future.result()[MIB:] for future in futures] == [str(i) for i in range(20)]
+
+
+def test_a_server_that_takes_nothing_in_is_given_up_at_the_deadline(serve: Serve) -> None:
+    released = threading.Event()
+
+    def script(peer: Peer) -> None:
+        if peer.number == 0:
+            released.wait()
+        else:
+            peer.send(result(peer.receive(), "here"))
+
+    with Client(serve(script).address) as client:
+        with pytest.raises(DeadlineExceeded, match=r"no answer within 0\.05 s"):
+            client.call("m", "x" * (16 * MIB), timeout=0.05)
+        assert client.call("m") == "here"
+        released.set()
+
+
+@pytest.mark.parametrize("part", [b"", b"{", b'{"jsonrpc":"2.0","id":1,"result":"whole'])
+@pytest.mark.parametrize("kind", STREAMS)
+def test_a_server_that_dies_fails_the_calls_under_way_and_the_next_connects_anew(
+    serve: Serve, kind: str, part: bytes
+) -> None:
+    def script(peer: Peer) -> None:
+        requests = first_params(peer, 2 if peer.number == 0 else 1)
+        if peer.number == 0:
+            peer.send_raw(part)
+        else:
+            peer.send(result(requests[0], "here"))
+
+    server = serve(script, kind)
+    with Client(server.address) as client:
+        lost = [client.submit("one"), client.submit("two")]
+        for future in lost:
+            with pytest.raises(ConnectionLost, match=f"at {server.address}: the server closed"):
+                future.result()
+        assert client.call("three") == "here"
+    assert server.connections == 2
+
+
+def test_an_http_server_that_dies_in_the_middle_of_an_answer(serve: Serve) -> None:
+    def script(peer: Peer) -> None:
+        peer.receive()
+        peer.send_raw(b'HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{"id"')
+
+    server = serve(script, "http")
+    with Client(server.address) as client, pytest.raises(ConnectionLost, match="in the middle"):
+        client.call("m")
+
+
+def test_a_connection_closed_while_idle_is_noticed_before_the_next_call(serve: Serve) -> None:
+    def script(peer: Peer) -> None:
+        peer.send(result(peer.receive(), peer.number))
+
+    server = serve(script, "unix")
+    with Client(server.address) as client:
+        for number in range(3):
+            assert client.call("m") == number
+            server.ended.acquire()
+    assert server.connections == 3
+
+
+@pytest.mark.parametrize("kind", ["tcp", "http"])
+def test_a_stranger_at_the_address_is_recognised(serve: Serve, kind: str) -> None:
+    def script(peer: Peer) -> None:
+        peer.send_raw(b"SSH-2.0-OpenSSH_9.9\r\n")
+        peer.receive()
+
+    server = serve(script, kind)
+    with Client(server.address) as client, pytest.raises(InvalidAnswer) as caught:
+        client.call("m")
+    assert str(caught.value).startswith(f"m at {server.address}")
+    assert "SSH-2.0-OpenSSH_9.9" in str(caught.value)
+
+
+def test_a_call_whose_time_is_over_leaves_the_connection_to_the_others(serve: Serve) -> None:
+    def script(peer: Peer) -> None:
+        for request in reversed(first_params(peer, 2)):
+            peer.send(result(request, request["method"]))
+        peer.send(result(peer.receive(), "third"))
+
+    server = serve(script)
+    with Client(server.address) as client:
+        with pytest.raises(DeadlineExceeded, match=r"first at .*: no answer within 0\.02 s"):
+            client.call("first", timeout=0.02)
+        assert client.call("second") == "second"
+        assert client.call("third") == "third"
+    assert server.connections == 1
+
+
+def test_waiting_can_end_before_the_call_does(serve: Serve) -> None:
+    asked = threading.Event()
+
+    def script(peer: Peer) -> None:
+        request = peer.receive()
+        asked.wait()
+        peer.send(result(request, "late"))
+
+    with Client(serve(script).address) as client:
+        future = client.submit("m")
+        with pytest.raises(TimeoutError, match=r"no answer yet after 0\.01 s"):
+            future.result(timeout=0.01)
+        assert not future.done()
+        asked.set()
+        assert future.result() == "late"
+
+
+def test_an_answer_that_came_in_time_counts_although_no_one_took_it_in_before(
+    serve: Serve,
+) -> None:
+    def script(peer: Peer) -> None:
+        for request in (peer.receive(), peer.receive()):
+            peer.send(result(request, request["method"]))
+
+    server = serve(script, "unix")
+    with Client(server.address) as client:
+        connecting = client.submit("connecting")
+        future = client.submit("early", timeout=1e-6)
+        server.ended.acquire()
+        assert future.result() == "early"
+        assert connecting.result() == "connecting"
+
+
+def test_a_call_can_be_taken_back(serve: Serve) -> None:
+    def script(peer: Peer) -> None:
+        call, cancel = first_params(peer, 2)
+        assert cancel["method"] == "rpc.cancel"
+        assert cancel["params"] == {"id": call["id"]}
+        assert "id" not in cancel
+        peer.send({"id": call["id"], "error": {"code": -32051, "message": "cancelled"}})
+
+    with Client(serve(script).address) as client:
+        future = client.submit("m")
+        future.cancel()
+        with pytest.raises(RemoteError, match="-32051"):
+            future.result()
+        future.cancel()
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+def test_a_message_refused_before_it_was_read_says_why(serve: Serve, kind: str) -> None:
+    refusal = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32054,"message":"too large"}}\n'
+
+    def script(peer: Peer) -> None:
+        peer.send_raw(refusal)
+
+    with Client(serve(script, kind).address) as client, pytest.raises(RemoteError) as caught:
+        client.call("m", "x" * (4 * MIB))
+    assert caught.value.code == -32054
+
+
+def test_many_threads_share_one_connection(serve: Serve, kind: str) -> None:
+    server = serve(kind=kind)
+    with Client(server.address) as client, ThreadPoolExecutor(8) as pool:
+
+        def work(thread: int) -> list[int]:
+            return [client.call("add", thread * 1000, i) for i in range(200)]
+
+        done = list(pool.map(work, range(8)))
+    assert done == [[thread * 1000 + i for i in range(200)] for thread in range(8)]
+    assert server.connections == 1
+
+
+def test_the_calls_of_many_threads_are_under_way_at_once(serve: Serve) -> None:
+    def script(peer: Peer) -> None:
+        for _ in range(20):
+            for request in reversed(first_params(peer, 8)):
+                peer.send(result(request, request["params"][0]))
+
+    server = serve(script)
+    with Client(server.address) as client, ThreadPoolExecutor(8) as pool:
+        barrier = threading.Barrier(8)
+
+        def work(thread: int) -> list[int]:
+            barrier.wait()
+            return [client.call("m", thread) for _ in range(20)]
+
+        assert list(pool.map(work, range(8))) == [[thread] * 20 for thread in range(8)]
+    assert server.connections == 1
+
+
+def test_many_threads_may_wait_for_one_future(serve: Serve) -> None:
+    go = threading.Event()
+
+    def script(peer: Peer) -> None:
+        request = peer.receive()
+        go.wait()
+        peer.send(result(request, 1))
+
+    with Client(serve(script).address) as client, ThreadPoolExecutor(4) as pool:
+        future = client.submit("m")
+        waiting = [pool.submit(future.result) for _ in range(4)]
+        go.set()
+        assert [waiter.result() for waiter in waiting] == [1] * 4
+
+
+def test_closing_ends_the_calls_under_way_and_refuses_new_ones(serve: Serve) -> None:
+    received = threading.Event()
+
+    def script(peer: Peer) -> None:
+        first_params(peer, 2)
+        received.set()
+        peer.receive()
+
+    client = Client(serve(script).address)
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(client.call, "m") for _ in range(2)]
+        assert received.wait(60)
+        client.close()
+        for waiter in waiting:
+            assert "closed by this client" in str(waiter.exception())
+            assert isinstance(waiter.exception(), ConnectionLost)
+    with pytest.raises(RuntimeError, match="has been closed"):
+        client.call("m")
+    client.close()
+
+
+def test_no_server_is_a_failed_connection(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    for address in (f"tcp://127.0.0.1:{port}", f"unix:{tmp_path}/none", f"unix:/{'x' * 200}"):
+        with Client(address) as client, pytest.raises(ConnectionFailed, match=address):
+            client.call("m")
+
+
+def test_a_server_that_accepts_no_one_is_a_failed_connection(tmp_path: Path) -> None:
+    path = str(tmp_path / "s")
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as queued:
+        listener.bind(path)
+        listener.listen(0)
+        queued.connect(path)
+        with (
+            Client(f"unix:{path}", connect_timeout=0.02) as client,
+            pytest.raises(ConnectionFailed, match=r"no connection within 0\.02 s"),
+        ):
+            client.call("m")
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+def test_a_stream_says_hello_first_on_every_connection(serve: Serve, kind: str) -> None:
+    said: list[Any] = []
+
+    def script(peer: Peer) -> None:
+        hello = peer.receive()
+        said.append((hello["method"], hello["params"]))
+        peer.send(result(hello, True))
+        peer.send(result(peer.receive(), peer.number))
+        peer.receive()
+
+    with Client(serve(script, kind).address, user="ann", token="t") as client:
+        assert client.call("m") == 0
+        with pytest.raises(ConnectionLost):
+            client.call("m")
+        assert client.call("m") == 1
+    assert said == [("faircall.hello", {"user": "ann", "token": "t"})] * 2
+
+
+def test_a_refused_hello_fails_the_call_before_it_is_sent(serve: Serve) -> None:
+    def script(peer: Peer) -> None:
+        hello = peer.receive()
+        error = {"code": -32055, "message": "not trusted"}
+        peer.send({"id": hello["id"], "error": error})
+        with pytest.raises(EOFError):
+            peer.receive()
+
+    refused = pytest.raises(RemoteError, match=r"faircall\.hello at .*not trusted")
+    with Client(serve(script).address, user="ann") as client, refused:
+        client.call("m")
+
+
+def test_a_hello_that_is_not_answered_fails_at_the_connect_time_out(serve: Serve) -> None:
+    def script(peer: Peer) -> None:
+        first_params(peer, 2)
+
+    late = pytest.raises(DeadlineExceeded, match=r"faircall\.hello at .* within 0\.02 s")
+    with Client(serve(script).address, user="ann", connect_timeout=0.02) as client, late:
+        client.call("m")
+
+
+def test_http_says_who_is_calling_in_every_request(serve: Serve) -> None:
+    def script(peer: Peer) -> None:
+        peer.send(result(peer.receive(), peer.headers))
+
+    with Client(serve(script, "http").address, user="ann", token="t") as client:
+        headers = client.call("m")
+    assert (headers["X-Faircall-User"], headers["Authorization"]) == ("ann", "Bearer t")
+
+
+def test_a_parameter_that_cannot_be_sent_leaves_the_connection_as_it_was(serve: Serve) -> None:
+    with Client(serve().address) as client:
+        assert client.call("add", 1, 1) == 2
+        with pytest.raises(TypeError):
+            client.call("add", object())
+        assert client.call("add", 1, 1) == 2
