@@ -1,0 +1,131 @@
+"""The command line: `faircall serve | call | stats | check-config | demo`.
+
+Each command imports what it needs when it runs, so that `faircall call` does not load the server.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .. import __version__
+from .cli_call import call
+from .cli_options import (
+    DocumentsSettings,
+    Exit,
+    config_options,
+    fail,
+    setting_option,
+    settings_from,
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="faircall")
+def cli() -> None:
+    """Serve Python functions as JSON-RPC 2.0, fair to every caller."""
+
+
+cli.add_command(call)
+
+
+@cli.command(epilog="`faircall check-config --help` lists every setting.")
+@click.argument("target", metavar="MODULE:SERVICE")
+@setting_option("--bind", "server.bind", "ADDRESS", multiple=True)
+@setting_option("--handlers", "handlers.count", "N")
+@setting_option("--readers", "server.readers", "N")
+@setting_option("--trust-loopback", "identity.trust-loopback", "", is_flag=True, default=None)
+@setting_option("--log-format", "log.format", "text|json")
+@setting_option("--log-level", "log.level", "LEVEL")
+@config_options
+@click.pass_context
+def serve(ctx: click.Context, /, target: str, **_: Any) -> None:
+    """Serve the functions of MODULE:SERVICE until a signal ends it.
+
+    MODULE is an importable name or a path ending in .py; SERVICE is `service` if left out.
+    SIGTERM and Ctrl-C let the calls in flight finish; a second Ctrl-C stops at once.
+    """
+    if not sys.platform.startswith("linux"):
+        fail(f"serve needs Linux; this is {sys.platform}", Exit.USAGE)
+    settings = settings_from(ctx)
+    from .supervisor import serve as run
+
+    ctx.exit(run(settings, target))
+
+
+@cli.command("check-config", cls=DocumentsSettings)
+@click.option("--effective", is_flag=True, help="Also the defaults: the value of every setting.")
+@config_options
+@click.pass_context
+def check_config(ctx: click.Context, /, effective: bool, **_: Any) -> None:
+    """Check the configuration and print each value with where it came from.
+
+    What is printed is itself a configuration file.
+    """
+    settings = settings_from(ctx)
+    from .settings.show import toml_lines
+
+    for line in toml_lines(settings, defaults=effective):
+        click.echo(line)
+    for note in settings.notes:
+        click.echo(f"note: {note}", err=True)
+    click.echo("the configuration is valid", err=True)
+
+
+@cli.command()
+@click.option(
+    "--to",
+    "socket",
+    type=click.Path(path_type=Path),
+    envvar="FAIRCALL_ADMIN",
+    help="Its admin socket.  [default: $FAIRCALL_ADMIN, else that of the only daemon that runs]",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def stats(socket: Path | None, as_json: bool) -> None:
+    """Print what a running daemon has counted."""
+    from .admin_client import fetch_stats
+    from .stats_text import as_text
+
+    place = socket or _only_admin_socket()
+    try:
+        counted = fetch_stats(str(place))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        fail(f"no daemon answers at {place}: {reason}", Exit.NO_CONNECTION)
+    click.echo(as_text(counted, as_json))
+
+
+def _only_admin_socket() -> Path:
+    import os
+
+    from .runtime_directory import admin_sockets, runtime_directory
+
+    directory = runtime_directory(os.environ, os.geteuid())
+    found = admin_sockets(directory)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        fail(f"no daemon's admin socket in {directory}", Exit.NO_CONNECTION)
+    names = ", ".join(str(path) for path in found)
+    fail(f"several daemons run; say --to one of {names}", Exit.USAGE)
+
+
+@cli.command()
+@click.pass_context
+def demo(ctx: click.Context) -> None:
+    """A heavy and a light user: first a plain queue, then the fair one, and what each waits."""
+    from .demo import run_demo
+
+    ctx.exit(run_demo())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (default: that of the process) and return the exit code."""
+    try:
+        cli.main(args=None if argv is None else list(argv), prog_name="faircall")
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0

@@ -1,0 +1,198 @@
+"""The settings of one port, `[ipc.<port>]` over `[ipc]`; part of the declarations of `config.py`.
+
+The keys are Hadoop's (Fair Call Queue guide, CommonConfigurationKeys, DecayRpcScheduler), those
+without a `hadoop` are our own. Hadoop's rules hold for a port that sets `callqueue.impl`, and for
+every port of a core-site.xml: then `hadoop_default` stands where it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .bind_address import BindAddress
+from .config_schedulers import INT_MOST, DecayScheduler, HistoryScheduler, WeightedCost
+from .settings import derived
+from .settings.declaration import Derived, integer, ms, setting
+from .settings.kinds import FLAG, NUMBER, implementation
+from .settings.lists import INTEGERS
+
+MOST_LEVELS = 15  # the shared segment holds 16, one of them reserved
+
+QUEUES = implementation(
+    "FairCallQueue",
+    "LinkedBlockingQueue",
+    aliases={"ArrayBlockingQueue": "LinkedBlockingQueue"},
+    plugin=False,
+)
+SCHEDULERS = implementation(
+    "DecayRpcScheduler",
+    "HistoryRpcScheduler",
+    "DefaultRpcScheduler",
+    aliases={"HistoryBasedScheduler": "HistoryRpcScheduler"},
+    plugin=True,
+)
+IDENTITY_PROVIDERS = implementation(
+    "UserIdentityProvider",
+    "CallerContextIdentityProvider",
+    "AddressIdentityProvider",
+    "UserMethodIdentityProvider",
+    aliases={},
+    plugin=True,
+)
+COST_PROVIDERS = implementation(
+    "DefaultCostProvider", "WeightedTimeCostProvider", aliases={}, plugin=True
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallQueue:
+    """The queue between readers and handlers."""
+
+    impl: str = setting(
+        QUEUES,
+        "FairCallQueue",
+        "A queue for each priority level, or one first-in, first-out queue.",
+        key="callqueue.impl",
+        hadoop="callqueue.impl",
+        hadoop_default="LinkedBlockingQueue",
+    )
+    handler_queue_size: int = integer(
+        100,
+        "Under Hadoop's rules: waiting calls for each handler.",
+        1,
+        1_000_000,
+        key="server.handler.queue.size",
+        hadoop="server.handler.queue.size",
+    )
+    total_capacity: int = integer(
+        4096,
+        "Calls that may wait, on all levels together.",
+        1,
+        1 << 20,
+        key="callqueue.total-capacity",
+        hadoop_default=Derived(
+            "server.handler.queue.size times handlers", derived.capacity_of_hadoop
+        ),
+    )
+    capacity_weights: tuple[int, ...] = setting(
+        INTEGERS,
+        Derived("equal weights", derived.capacity_weights),
+        "How the capacity is split among the levels.",
+        key="callqueue.capacity.weights",
+        hadoop="callqueue.capacity.weights",
+        least=1,
+        most=INT_MOST,
+    )
+    overflow_trigger_failover: bool = setting(
+        FLAG,
+        False,
+        "Tell a caller whom the full queue refuses to go to another server.",
+        key="callqueue.overflow.trigger.failover",
+        hadoop="callqueue.overflow.trigger.failover",
+    )
+    max_principal_share: float = setting(
+        NUMBER,
+        0.25,
+        "Share of the capacity that one principal's waiting and running calls may hold.",
+        key="callqueue.max-principal-share",
+        above=0,
+        most=1,
+        hadoop_default=1.0,
+    )
+    in_turn: bool = setting(
+        FLAG,
+        True,
+        "Within a level serve the callers in turn instead of their calls in order of arrival.",
+        key="callqueue.in-turn",
+        hadoop_default=False,
+    )
+    max_wait_ms: int = ms(
+        0,
+        "Refuse a call whose expected wait is longer; 0: no limit.",
+        0,
+        86_400_000,
+        key="callqueue.max-wait-ms",
+    )
+    multiplexer_weights: tuple[int, ...] = setting(
+        INTEGERS,
+        Derived("descending by a factor of 2 (`8,4,2,1`)", derived.multiplexer_weights),
+        "Draws of each level in a round.",
+        key="faircallqueue.multiplexer.weights",
+        hadoop="faircallqueue.multiplexer.weights",
+        least=1,
+        most=INT_MOST,
+    )
+    backoff_enable: bool = setting(
+        FLAG,
+        True,
+        "Refuse a call when its queue is full, instead of reading no more from its connection.",
+        key="backoff.enable",
+        hadoop="backoff.enable",
+        hadoop_default=False,
+        any_true=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduler:
+    """What gives a caller's calls their level."""
+
+    impl: str = setting(
+        SCHEDULERS,
+        Derived("DecayRpcScheduler for FairCallQueue, else DefaultRpcScheduler", derived.scheduler),
+        "By decayed cost, by the last calls (HADOOP-9640), or level 0 for all.",
+        key="scheduler.impl",
+        hadoop="scheduler.impl",
+    )
+    priority_levels: int = integer(
+        4,
+        "Priority levels; level 0 is served most.",
+        1,
+        MOST_LEVELS,
+        key="scheduler.priority.levels",
+        hadoop="scheduler.priority.levels",
+        old_names=("faircallqueue.priority-levels",),
+    )
+    identity_provider: str = setting(
+        IDENTITY_PROVIDERS,
+        "UserIdentityProvider",
+        "Who is charged for a call.",
+        key="identity-provider.impl",
+        hadoop="identity-provider.impl",
+    )
+    cost_provider: str = setting(
+        COST_PROVIDERS,
+        "DefaultCostProvider",
+        "What a call costs: 1, or the weighted times of its phases.",
+        key="cost-provider.impl",
+        hadoop="cost-provider.impl",
+    )
+
+
+# In the order in which they are worked out: a derived default sees what stands above it.
+GROUPS: Mapping[str, type[Any]] = {
+    "callqueue": CallQueue,
+    "scheduler": Scheduler,
+    "decay_scheduler": DecayScheduler,
+    "weighted_cost": WeightedCost,
+    "history_scheduler": HistoryScheduler,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortSettings:
+    """The server of one `[ipc.<port>]` section; `port` is the section's, `addresses` where it is.
+
+    `hadoop_rules`: the port sets `callqueue.impl`, or the file is a core-site.xml.
+    """
+
+    port: int
+    addresses: tuple[BindAddress, ...]
+    hadoop_rules: bool
+    callqueue: CallQueue
+    scheduler: Scheduler
+    decay_scheduler: DecayScheduler
+    weighted_cost: WeightedCost
+    history_scheduler: HistoryScheduler

@@ -1,0 +1,1 @@
+"""How a setting is declared, read from flags, environment and files, checked and shown."""

@@ -1,0 +1,116 @@
+"""From flags, environment and file to `Settings`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import config
+from ..bind_address import BindAddress
+from ..config_ipc import GROUPS, PortSettings
+from . import catalogue
+from .checks import check_own, check_port
+from .core_site import read_core_site
+from .declaration import settings_of
+from .derived import first_section
+from .draft import Machine
+from .layers import Layer, environment_layer, flag_layer
+from .resolve import OwnValues, PortValues, sections
+from .toml_file import read_toml
+
+CONFIG_VARIABLE = "FAIRCALL_CONFIG"
+
+Flags = Mapping[str, tuple[object, str]]
+
+
+def load_settings(
+    flags: Flags | None = None,
+    environ: Mapping[str, str] | None = None,
+    path: Path | None = None,
+    machine: Machine | None = None,
+) -> config.Settings:
+    """The settings of a daemon; ConfigError names what is wrong and where.
+
+    `flags` maps absolute keys to (value, name of the flag). `path` is a TOML file or a Hadoop
+    core-site.xml (by its suffix .xml); without one FAIRCALL_CONFIG may name it.
+    """
+    environ = os.environ if environ is None else environ
+    if path is None and environ.get(CONFIG_VARIABLE):
+        path = Path(environ[CONFIG_VARIABLE])
+    layers = [flag_layer(flags or {}), environment_layer(environ)]
+    if path is not None:
+        layers.append(file_layer(path, environ))
+    return settle([layer.checked() for layer in layers], machine or Machine.this(environ))
+
+
+def file_layer(path: Path, environ: Mapping[str, str]) -> Layer:
+    if path.suffix.lower() == ".xml":
+        return Layer.of(read_core_site(path, environ), hadoop=True)
+    return Layer.of(read_toml(path))
+
+
+def settle(layers: Sequence[Layer], machine: Machine) -> config.Settings:
+    """The settings that checked `layers` give on `machine`."""
+    own = OwnValues(layers, machine)
+    built = {name: _section(own, name, fields) for name, fields in config.SECTIONS.items()}
+    check_own(own)
+    ports = _ports(own)
+    for port in ports.values():
+        check_port(port)
+    return config.Settings(
+        **built,
+        ports={number: _port_settings(port, own) for number, port in ports.items()},
+        origins=_origins(own, ports),
+        notes=_notes(layers, ports),
+    )
+
+
+def _section(own: OwnValues, name: str, fields: type[Any]) -> Any:
+    declared = settings_of(fields)
+    return fields(**{field: own[f"{name}.{s.key}"] for field, s in declared.items()})
+
+
+def _ports(own: OwnValues) -> dict[int, PortValues]:
+    """The sections that have an address, in the order of `server.bind`."""
+    return {
+        number: PortValues(own, number)
+        for number in dict.fromkeys(map(_section_of(own), own["server.bind"]))
+    }
+
+
+def _section_of(own: OwnValues) -> Any:
+    first = first_section(own.draft)
+
+    def section_of(address: BindAddress) -> int:
+        return first if address.section is None else address.section
+
+    return section_of
+
+
+def _port_settings(port: PortValues, own: OwnValues) -> PortSettings:
+    built = {
+        group: fields(**{field: port[s.key] for field, s in settings_of(fields).items()})
+        for group, fields in GROUPS.items()
+    }
+    section_of = _section_of(own)
+    addresses = tuple(a for a in own["server.bind"] if section_of(a) == port.port)
+    return PortSettings(
+        port=port.port, addresses=addresses, hadoop_rules=port.hadoop_rules, **built
+    )
+
+
+def _origins(own: OwnValues, ports: Mapping[int, PortValues]) -> dict[str, str]:
+    origins = {key: own.settled[key].origin for key in catalogue.OWN}
+    for number, port in ports.items():
+        origins |= {f"ipc.{number}.{key}": port.settled[key].origin for key in catalogue.PORT}
+    return origins
+
+
+def _notes(layers: Sequence[Layer], ports: Mapping[int, PortValues]) -> tuple[str, ...]:
+    unused = [number for number in sections(layers) if number not in ports]
+    return (
+        *(note for layer in layers for note in layer.notes),
+        *(f"[ipc.{number}] is not used: no address in server.bind" for number in unused),
+    )
