@@ -1,0 +1,1 @@
+"""The daemon: command line, configuration, supervisor, acceptor, readers, janitor, admin."""

@@ -1,0 +1,165 @@
+"""What the processes of one `[ipc.<port>]` server share, made by the supervisor before any of them.
+
+A port is a server of its own: segment, listening sockets, acceptor, readers, handlers, queue. Its
+children inherit all of it by the fork; nothing is created later, and nothing has a name.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..scheduling import capacity
+from ..shm.layout import LARGE_PAGE, MAX_LEVELS, SMALL_PAGE, Geometry
+from ..shm.policy import QueuePolicy
+from ..shm.segment import SHM_FOLDER, SegmentError
+from ..shm.shared import Shared
+from .failures import CannotStart
+from .handoff import Handoff
+from .listeners import close_all, open_listeners
+
+if TYPE_CHECKING:
+    from .config import PortSettings, Settings
+
+FIFO = "LinkedBlockingQueue"
+LEVELS_TO_GROW = 10  # a refresh may configure as many as this, whatever there are now
+SMALL_SHARE = (10, 27)  # of the payload: 20 of 54 MiB lie in 4 KiB pages
+
+
+class Port:
+    """`number` is the section's, as in `[ipc.8020]`; `ipc` are its settings, `settings` all."""
+
+    def __init__(self, settings: Settings, ipc: PortSettings) -> None:
+        """CannotStart if an address is taken or the memory is not there."""
+        self.number = ipc.port
+        self.settings = settings
+        self.ipc = ipc
+        self.created_ns = time.monotonic_ns()
+        self.listeners = open_listeners(ipc.addresses, settings.server.backlog)
+        try:
+            self.shared = Shared(geometry_of(settings, ipc), policy_of(settings, ipc))
+        except (SegmentError, ValueError, OSError) as error:
+            close_all(self.listeners)
+            raise CannotStart(f"port {self.number}: {error}") from error
+        self.handoffs = [Handoff() for _ in range(settings.server.readers)]
+
+    def addresses(self) -> list[str]:
+        """Where it listens, as `tcp://127.0.0.1:8020`, with real port numbers."""
+        return [listener.address for listener in self.listeners]
+
+    def stop_listening(self) -> None:
+        """Close and remove the listening sockets; may be repeated."""
+        close_all(self.listeners)
+        self.listeners = []
+
+    def close(self) -> None:
+        """Give back every descriptor: for programs that go on after the server."""
+        self.stop_listening()
+        for handoff in self.handoffs:
+            handoff.close()
+        self.shared.doorbells.close()
+
+    def describe(self) -> dict[str, Any]:
+        """What is active, and why that many: the fields of the one line at the start."""
+        ipc, origins = self.ipc, self.settings.origins
+        policy, geometry = policy_of(self.settings, ipc), self.shared.geometry
+        segment = self.shared.segment
+        return {
+            "port": self.number,
+            "queue": ipc.callqueue.impl,
+            "scheduler": ipc.scheduler.impl,
+            "levels": policy.levels,
+            "weights": policy.weights,
+            "capacity": policy.capacities,
+            "in_turn": policy.in_turn,
+            "backoff": ipc.callqueue.backoff_enable,
+            "readers": geometry.readers,
+            "readers_from": origin(origins, "server.readers"),
+            "handlers": geometry.handlers,
+            "handlers_from": origin(origins, "handlers.count"),
+            "segment_mib": round(segment.layout.total_bytes / 2**20, 1),
+            "memory": segment.backing,
+        }
+
+    def remarks(self) -> list[str]:
+        """What the operator should know about this port and may want to change."""
+        remarks = []
+        segment, limits = self.shared.segment, self.settings.limits
+        if segment.backing != SHM_FOLDER:
+            remarks.append(f"{SHM_FOLDER} is too small for the segment: it lies in a memfd")
+        room = self.shared.geometry.large_pages * LARGE_PAGE
+        if room < limits.max_message_bytes:
+            remarks.append(
+                f"messages above {room} bytes will never fit: limits.segment-payload-bytes is"
+                f" {limits.segment_payload_bytes}"
+            )
+        return remarks
+
+
+def open_ports(settings: Settings) -> list[Port]:
+    """Every port of the daemon; CannotStart, and then none is open."""
+    ports: list[Port] = []
+    try:
+        for ipc in settings.ports.values():
+            ports.append(Port(settings, ipc))
+    except BaseException:
+        for port in ports:
+            port.close()
+        raise
+    return ports
+
+
+def policy_of(settings: Settings, ipc: PortSettings) -> QueuePolicy:
+    """The queue's policy; plain FIFO is one level in order of arrival."""
+    queue, total = ipc.callqueue, ipc.callqueue.total_capacity
+    claim_ahead_ns = settings.handlers.claim_ahead_us * 1000
+    max_principal = max(1, int(queue.max_principal_share * total))
+    if queue.impl == FIFO:
+        return QueuePolicy(
+            weights=(1,),
+            capacities=(total,),
+            in_turn=False,
+            claim_ahead_ns=claim_ahead_ns,
+            max_principal=max_principal,
+        )
+    levels = ipc.scheduler.priority_levels
+    return QueuePolicy(
+        weights=queue.multiplexer_weights,
+        capacities=tuple(capacity.split(total, levels, queue.capacity_weights)),
+        in_turn=queue.in_turn,
+        claim_ahead_ns=claim_ahead_ns,
+        max_principal=max_principal,
+    )
+
+
+def geometry_of(settings: Settings, ipc: PortSettings) -> Geometry:
+    """How large the segment is; ValueError if that is too large for the layout.
+
+    Every reader has as many slots as calls can wait in all, and as run meanwhile.
+    """
+    calls = ipc.callqueue.total_capacity + settings.handlers.count
+    levels = max(ipc.scheduler.priority_levels, LEVELS_TO_GROW) + 1
+    small, large = pages_of(settings.limits.segment_payload_bytes)
+    return Geometry(
+        readers=settings.server.readers,
+        handlers=settings.handlers.count,
+        slots=1 << (calls - 1).bit_length(),
+        levels=min(levels, MAX_LEVELS),
+        identities=settings.limits.identities,
+        methods=settings.limits.methods,
+        small_pages=small,
+        large_pages=large,
+    )
+
+
+def pages_of(payload_bytes: int) -> tuple[int, int]:
+    """How many pages of 4 KiB and of 64 KiB share `payload_bytes`; at least one of each."""
+    part, whole = SMALL_SHARE
+    small = max(1, payload_bytes * part // whole // SMALL_PAGE)
+    return small, max(1, (payload_bytes - small * SMALL_PAGE) // LARGE_PAGE)
+
+
+def origin(origins: Mapping[str, str], key: str) -> str:
+    """Where the value of `key` came from, or the reason of a default."""
+    return origins.get(key, "").removeprefix("default: ")
