@@ -105,8 +105,7 @@ class AsyncConnection(asyncio.Protocol):
             self._take_back(id)
 
     def _expire(self, id: int, request: Request) -> None:
-        """The time of a call is over: a late answer is dropped."""
-        self._protocol.forget(id)
+        """The time of a call is over; an answer that comes later is dropped."""
         error = local_deadline(request.method, self._address, request.limit_s)
         self._settle([Answer(id, error=error)])
 
@@ -114,10 +113,10 @@ class AsyncConnection(asyncio.Protocol):
         """The caller does not wait any more: the server is asked to drop the call."""
         if self._calls.pop(id, None) is None or self._protocol.ended or self._transport is None:
             return
-        self._protocol.forget(id)
         self._transport.write(self._protocol.send([cancel_request(id)])[1])
 
     def _settle(self, answers: list[Answer]) -> None:
+        """Answers to calls for which no one waits any more are dropped."""
         for answer in answers:
             future = self._calls.pop(answer.id, None)
             if future is None or future.done():

@@ -43,9 +43,6 @@ class Connection:
         self._calls: dict[int, Future] = {}
         self._readable = select.poll()
         self._readable.register(sock, select.POLLIN)
-        self._make_locks()
-
-    def _make_locks(self) -> None:
         self._sending = threading.Lock()
         self._turn = ReadingTurn()
         self._lock = threading.Lock()
@@ -99,7 +96,6 @@ class Connection:
     def expire(self, outcome: Answer) -> None:
         """Settles a call unless it was answered; an answer that comes later is dropped."""
         with self._lock:
-            self._protocol.forget(outcome.id)
             self._settle([outcome])
 
     def close(self, why: str) -> None:
@@ -111,8 +107,10 @@ class Connection:
             self._turn.give()
 
     def abandon(self) -> None:
-        """In a child process after a fork: this connection remains the parent's alone."""
-        self._make_locks()
+        """In a child process after a fork: this connection remains the parent's alone.
+
+        Takes no lock: another thread of the parent may have held it, and is not here.
+        """
         self._settle(self._protocol.lose("the connection is that of the process before its fork"))
         self._socket.close()
 
@@ -202,6 +200,7 @@ class Connection:
         self._turn.wake_done()
 
     def _settle(self, answers: list[Answer]) -> None:
+        """Answers to calls for which no one waits any more are dropped."""
         for answer in answers:
             future = self._calls.pop(answer.id, None)
             if future is not None:

@@ -33,7 +33,6 @@ class Answer:
 class _Asked:
     method: str
     exchange: set[int]
-    wanted: bool = True
 
 
 class ClientProtocol:
@@ -66,11 +65,6 @@ class ClientProtocol:
             self._exchanges.append(exchange)
         message = b"[%b]" % b",".join(parts) if batch else parts[0]
         return sorted(exchange), self._framing.frame(message)
-
-    def forget(self, id: int) -> None:
-        """No one waits for the call any more: its answer, when it comes, is dropped."""
-        if id in self._asked:
-            self._asked[id].wanted = False
 
     def receive(self, data: bytes) -> list[Answer]:
         """What these bytes answer; after an answer that cannot be one, every open call fails."""
@@ -160,8 +154,6 @@ class ClientProtocol:
     def _answer(self, id: int, item: dict[str, Any]) -> Iterator[Answer]:
         asked = self._asked.pop(id)
         asked.exchange.discard(id)
-        if not asked.wanted:
-            return
         if item.get("error") is not None:
             yield Answer(id, error=self._error(item["error"], asked.method))
         elif "result" in item:
@@ -184,8 +176,7 @@ class ClientProtocol:
         for id in ids:
             asked = self._asked.pop(id)
             asked.exchange.discard(id)
-            if asked.wanted:
-                yield Answer(id, error=self._failure(kind, why, asked))
+            yield Answer(id, error=self._failure(kind, why, asked))
 
     def _failure(self, kind: type[RpcClientError], why: str, asked: _Asked) -> RpcClientError:
         return kind(call_name(asked.method, self._address) + why)

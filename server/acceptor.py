@@ -1,9 +1,9 @@
-"""The acceptor process of one port: it accepts, and hands each connection to the reader with fewest.
+"""The acceptor process of one port: each connection goes to the reader with the fewest.
 
-Fewest counts what a reader has adopted (its own word, `connections`) and what was sent to it and is
-still on its way (the kernel's count, `handoff`): both are right whoever dies when. Only readers that
-are ready and have room get any; while there is none, connections wait in the backlog, in the
-kernel. The acceptor's own copy is closed at once: a reader's death has to close its connections.
+That counts what a reader has adopted (its own word, `connections`) and what was sent to it and is
+still on its way (the kernel's count, `handoff`): both are right whoever dies when. Only readers
+that are ready and have room get any; while there is none, connections wait in the kernel's backlog.
+The acceptor's own copy is closed at once: a reader's death has to close its connections.
 
 Told to end, it first takes what the backlog holds: those clients have connected.
 """
@@ -29,14 +29,13 @@ log = logging.getLogger("faircall.acceptor")
 BEAT_MS = 1000  # longest sleep
 BREATH_MS = 20  # pause when there is no reader with room, or no descriptor
 ACCEPT_AT_ONCE = 64  # connections of one listener, before the next listener's turn
+FULL_BACKLOG = 16  # times as many, at the end
 COMPLAIN_EVERY_NS = 10_000_000_000
 # What accept says of a connection that is gone again, or of its network: not of us.
-_GONE = (errno.ECONNABORTED, errno.EPROTO, errno.ENETDOWN, errno.EHOSTDOWN, errno.ENONET)
-_GONE += (errno.EHOSTUNREACH, errno.EOPNOTSUPP, errno.ENETUNREACH, errno.EPERM, errno.ENOPROTOOPT)
-
-
-class NoReader(Exception):
-    """No reader is ready and has room."""
+_GONE = frozenset(
+    {errno.ECONNABORTED, errno.EPROTO, errno.EPERM, errno.ENOPROTOOPT, errno.EOPNOTSUPP}
+    | {errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENONET}
+)
 
 
 class Acceptor:
@@ -80,8 +79,9 @@ class Acceptor:
     def empty_backlog(self) -> None:
         """Take what has connected before the end, as far as readers have room."""
         for listener in self._listeners.values():
-            while self._accept(listener):
-                pass
+            for _ in range(FULL_BACKLOG):
+                if not self._accept(listener):
+                    break
 
     def _wait(self) -> list[tuple[int, int]]:
         if not self._breathes:
@@ -92,48 +92,48 @@ class Acceptor:
     def _accept(self, listener: socket.socket) -> int:
         """Accept some of what waits, and hand it over; how many."""
         for count in range(ACCEPT_AT_ONCE):
+            reader = self._fewest()  # before anything leaves the backlog
+            if reader < 0:
+                self._breathes = True
+                return count
             try:
-                self._handoffs[self._fewest()]  # before anything leaves the backlog
                 connection, _ = listener.accept()
             except BlockingIOError:
                 return count
-            except NoReader:
-                self._breathes = True
-                return count
             except OSError as error:
-                if error.errno not in _GONE:  # EMFILE, ENFILE, ENOBUFS, ENOMEM
-                    self._breathe("cannot accept", error)
-                    return count
-                continue
+                if error.errno in _GONE:
+                    continue
+                self._breathe("cannot accept", error)  # EMFILE, ENFILE, ENOBUFS, ENOMEM
+                return count
             with connection:
-                self._place(connection)
+                self._hand_over(connection, reader)
         return ACCEPT_AT_ONCE
 
-    def _place(self, connection: socket.socket) -> None:
-        """Hand it to the reader with the fewest; one that nobody takes is closed, and counted."""
+    def _hand_over(self, connection: socket.socket, reader: int) -> None:
+        """Send it; one that is too many, or cannot be sent, is closed and counted."""
         if self._most and self._total() >= self._most:
             self._refuse("too many connections", {"max_connections": self._most})
             return
         try:
-            reader = self._fewest()
-            if self._handoffs[reader].send(connection):
-                self._readers[reader]["handed"] += 1
-                return
-        except (NoReader, OSError) as error:
+            sent = self._handoffs[reader].send(connection)
+        except OSError as error:
             self._breathe("cannot hand over", error)
-        self._refuse("connection not taken", {})
+            sent = False
+        if sent:
+            self._readers[reader]["handed"] += 1
+        else:
+            self._refuse("connection not taken", {"reader": reader})
 
     def _fewest(self) -> int:
-        """The reader with the fewest connections among those that are ready and have room."""
+        """The reader with the fewest connections of those that are ready and have room; or -1."""
         chosen, fewest = -1, 0
         for number, (row, handoff) in enumerate(zip(self._readers, self._handoffs, strict=True)):
             pending = handoff.pending()
             if row["status"] != states.Life.READY or pending >= self._most_pending:
                 continue
-            if chosen < 0 or row["connections"] + pending < fewest:
-                chosen, fewest = number, row["connections"] + pending
-        if chosen < 0:
-            raise NoReader("no reader is ready and has room")
+            connections = row["connections"] + pending
+            if chosen < 0 or connections < fewest:
+                chosen, fewest = number, connections
         return chosen
 
     def _total(self) -> int:
@@ -141,7 +141,7 @@ class Acceptor:
         return adopted + sum(handoff.pending() for handoff in self._handoffs)
 
     def _refuse(self, why: str, fields: dict[str, object]) -> None:
-        self._columns.add(self._row.index, Counter.CONNECTIONS_REFUSED)
+        self._columns.add(self._row.index, Counter.REFUSED_CONNECTIONS)
         self._complain(why, fields)
 
     def _breathe(self, what: str, error: Exception) -> None:

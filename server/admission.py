@@ -1,12 +1,13 @@
 """From a message to staged calls, or to a refusal that says why and when to come back.
 
-    message -> decode -> for each request: known method? who calls? which level? -> stage
+    message -> who calls? -> decode -> for each request: known method? which level? -> stage
 
 The reader charges the caller on arrival, refused calls too: it keeps the levels of a flood stable.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -15,17 +16,16 @@ from ..shm import states
 from ..shm.columns import Counter
 from ..shm.layout import METHOD, WORD, word_of
 from ..shm.shared import Shared
-from ..shm.states import Phase
-from ..workers.envelope import Invalid, Meta, Request, decode, error_answer
+from ..workers.envelope import Decoded, Invalid, Meta, Request, error_answer
 from . import refusals
-from .builtins import PREFIXES, Builtins
+from .builtins import Builtins
 from .callbook import CallBook
 from .callers import Caller, Callers, ClaimRefused
 from .connection import Connection
 from .enqueuer import Enqueuer
 from .exchange import Batch, PendingCall
-from .replies import Replies, error_for_all
-from .wire.events import HttpMeta, Message
+from .replies import Replies
+from .wire.events import NO_META, HttpMeta, Message
 
 UNDECODED_METHOD = "(undecoded)"  # statistics of requests that a handler decodes
 
@@ -33,8 +33,8 @@ _METHOD_WORDS = METHOD.itemsize // WORD
 _FLAGS, _TIMEOUT, _EXPECTED = (
     word_of(METHOD, name) for name in ("flags", "timeout_ns", "expected_ns")
 )
+_CALLS, _INVALID = int(Counter.CALLS), int(Counter.REFUSED_INVALID)
 _encode_meta = msgspec.json.Encoder().encode
-NEVER_NS = 1 << 63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class AdmissionLimits:
 
 
 class Admission:
-    """One reader's way in; what it stages goes to `enqueuer`."""
+    """One reader's way in; what it stages goes to `enqueuer`. `draining`: nothing new is taken."""
 
     def __init__(
         self,
@@ -63,27 +63,31 @@ class Admission:
         builtins: Builtins,
         replies: Replies,
         enqueuer: Enqueuer,
+        decode: Callable[[bytes], Decoded],
         limits: AdmissionLimits,
     ) -> None:
-        self._shared, self._index, self._book = shared, index, book
-        self._callers, self._builtins = callers, builtins
-        self._replies, self._enqueuer, self._limits = replies, enqueuer, limits
-        self._q = shared.segment.q
-        self._columns = shared.columns
+        self._index, self._book, self._callers = index, book, callers
+        self._builtins, self._replies, self._enqueuer = builtins, replies, enqueuer
+        self._decode, self._limits = decode, limits
+        self._q, self._names = shared.segment.q, shared.names
+        self._counts, self._charge = shared.columns.own(index), shared.columns.charge
+        self.draining = False
         self._rows: dict[str, int] = {}
         self._methods0 = shared.names.methods.first
         self._undecoded = shared.names.method(UNDECODED_METHOD, 0, 0)
-        self.next_deadline_ns = NEVER_NS  # no call in flight expires before
 
     def take(self, connection: Connection, message: Message, now_ns: int) -> int:
         """Stage the calls of `message`, or answer what needs no queue; how many it held."""
-        try:
-            caller = self._caller(connection, message.http, now_ns)
-        except ClaimRefused as error:
-            self._columns.add(self._index, Counter.CLAIMS_REFUSED)
-            answer = error_for_all(message.body, refusals.unauthenticated(str(error)))
-            connection.answer(message.exchange, answer or None)
-            return 1
+        caller, http = connection.caller, message.http
+        if http is not None and http.user is not None:
+            try:
+                caller = self._callers.claimed(connection.peer, http.user, now_ns)
+            except ClaimRefused as error:
+                self._refuse_claim(connection, message, error)
+                return 1
+            connection.claimed = True
+        if caller.refreshed_ns != now_ns:
+            caller.refresh(self._names, now_ns)
         if len(message.body) > self._limits.frame_only_above_bytes:
             self._take_undecoded(connection, caller, message, now_ns)
             return 1
@@ -92,27 +96,24 @@ class Admission:
     def _take_decoded(
         self, connection: Connection, caller: Caller, message: Message, now_ns: int
     ) -> int:
-        limits, exchange = self._limits, message.exchange
-        decoded = decode(
-            message.body,
-            max_batch=limits.max_batch,
-            max_depth=limits.max_depth,
-            max_id_bytes=limits.max_id_bytes,
-        )
-        items, batch = decoded.items, None
+        decoded, exchange, batch = self._decode(message.body), message.exchange, None
+        items, queued = decoded.items, 0
         if decoded.batch:
-            batch = Batch(connection, exchange, len(items), limits.max_message_bytes)
-        self._columns.add(self._index, Counter.CALLS, len(items))
+            batch = Batch(connection, exchange, len(items), self._limits.max_message_bytes)
+        self._counts[_CALLS] += len(items)
         for item in items:
             pending = PendingCall(connection, exchange, item.id, batch)
             if isinstance(item, Invalid):
-                self._columns.add(self._index, Counter.REFUSED_INVALID)
+                self._counts[_INVALID] += 1
                 self._replies.settle(pending, error_answer(item.id, item.error))
-            elif item.method.startswith(PREFIXES) and self._builtins.knows(item.method):
+            elif item.method in self._builtins.methods:
                 answer = self._builtins.answer(connection, item, now_ns)
                 self._replies.settle(pending, answer)
             else:
+                queued += 1
                 self._take_request(caller, pending, item, message.http, now_ns)
+        if queued:
+            self._charge(self._index, caller.row, queued, queued)
         return len(items)
 
     def _take_request(
@@ -123,38 +124,34 @@ class Admission:
         http: HttpMeta | None,
         now_ns: int,
     ) -> None:
-        self._columns.charge(self._index, caller.row, 1)
         row = self._rows.get(request.method)
         if row is None:
             row = self._find_method(request.method)
         if row < 0:
-            self._columns.add(self._index, Counter.REFUSED_INVALID)
+            self._counts[_INVALID] += 1
             self._replies.refuse(pending, refusals.unknown_method(request.method))
             return
-        method, meta, body = self._methods0 + row * _METHOD_WORDS, request.meta, request.params
-        timeout_ms = meta.timeout_ms if meta else None
-        if timeout_ms is None and http:
+        meta, body = request.meta, request.params
+        timeout_ms: float | None = None
+        if http is not None and http is not NO_META:
             timeout_ms = http.timeout_ms
-        pending.deadline_ns = now_ns + self._timeout_ns(method, timeout_ms)
-        pending.flags = self._q[method + _FLAGS]
-        if meta or http:
             body = _with_meta(pending, meta, http, body)
-        self._stage(caller, pending, row, body, now_ns)
+        elif meta is not None:
+            body = _with_meta(pending, meta, NO_META, body)
+        if meta is not None and meta.timeout_ms is not None:
+            timeout_ms = meta.timeout_ms
+        self._stage(caller, pending, row, body, timeout_ms, now_ns)
 
     def _take_undecoded(
         self, connection: Connection, caller: Caller, message: Message, now_ns: int
     ) -> None:
         """A long message is only framed here: a handler decodes it and answers the whole."""
-        self._columns.add(self._index, Counter.CALLS)
-        self._columns.charge(self._index, caller.row, 1)
-        pending = PendingCall(connection, message.exchange, b"", flags=states.UNDECODED)
-        method = self._methods0 + self._undecoded * _METHOD_WORDS
-        body, timeout_ms = message.body, None
-        if message.http:
-            timeout_ms = message.http.timeout_ms
-            body = _with_meta(pending, None, message.http, body)
-        pending.deadline_ns = now_ns + self._timeout_ns(method, timeout_ms)
-        self._stage(caller, pending, self._undecoded, body, now_ns, message.body)
+        self._counts[_CALLS] += 1
+        self._charge(self._index, caller.row, 1)
+        pending = PendingCall(connection, message.exchange, b"", None, states.UNDECODED)
+        http = message.http or NO_META
+        body = _with_meta(pending, None, http, message.body)
+        self._stage(caller, pending, self._undecoded, body, http.timeout_ms, now_ns, message.body)
 
     def _stage(
         self,
@@ -162,69 +159,66 @@ class Admission:
         pending: PendingCall,
         row: int,
         body: bytes,
+        timeout_ms: float | None,
         now_ns: int,
         message: bytes = b"",
     ) -> None:
-        if self._shared.phase.get() >= Phase.DRAINING:
-            self._columns.add(self._index, Counter.SHUTTING_DOWN)
+        """Into a slot that the enqueuer will offer; `message` is that of an undecoded call."""
+        if self.draining:
+            self._counts[Counter.SHUTTING_DOWN] += 1
             self._replies.refuse(pending, refusals.SHUTTING_DOWN, message)
             return
-        pending.level = caller.level(self._shared.names)
-        expected_ns = self._q[self._methods0 + row * _METHOD_WORDS + _EXPECTED]
+        q, method = self._q, self._methods0 + row * _METHOD_WORDS
+        pending.flags |= q[method + _FLAGS]
+        if pending.id is None:
+            pending.flags |= states.NOTIFICATION
+        pending.deadline_ns = now_ns + self._timeout_ns(q[method + _TIMEOUT], timeout_ms)
+        expected_ns, level = q[method + _EXPECTED], q[caller.level_word]
         short = 0 < expected_ns <= self._limits.claim_ahead_ns
         cls = states.SHORT if short else states.LONG
-        call = states.call_word(row, cls=cls, flags=pending.flags, level=pending.level)
+        call = states.call_word(row, cls=cls, flags=pending.flags, level=level)
         slot = -1
         if self._book.has_free:
             slot = self._book.stage(pending, caller.reference, call, now_ns, expected_ns, body)
         if slot < 0:
-            self._columns.add(self._index, Counter.REFUSED_QUEUE_FULL)
-            error = refusals.no_pages(self._enqueuer.drain.retry_after_ms(now_ns))
-            self._replies.refuse(pending, error, message, busy=True)
+            self._refuse_for_room(pending, message)
             return
-        self._wait_for(pending, slot)
-        self._enqueuer.staged.append((slot, pending.level))
-
-    def _wait_for(self, pending: PendingCall, slot: int) -> None:
-        """Somebody waits for the answer of `slot`, unless it is a notification."""
-        if pending.deadline_ns < self.next_deadline_ns:
-            self.next_deadline_ns = pending.deadline_ns
-        if pending.id is None:
-            self._replies.settle(pending, b"")
-            pending.connection = None
-        elif pending.connection:
+        self._enqueuer.staged.append((slot, level))
+        if pending.connection:
             pending.connection.calls.add(slot)
 
-    def _caller(self, connection: Connection, http: HttpMeta | None, now_ns: int) -> Caller:
-        caller = connection.caller
-        if http is not None and http.user is not None:
-            caller = self._callers.claimed(connection.peer, http.user, now_ns)
-            connection.claimed = True
-        caller.refresh(self._shared.names, now_ns)
-        return caller
+    def _refuse_for_room(self, pending: PendingCall, message: bytes) -> None:
+        self._counts[Counter.REFUSED_QUEUE_FULL] += 1
+        rule = "limits.segment-payload-bytes" if self._book.has_free else "callqueue.total-capacity"
+        error = refusals.no_room(rule, self._enqueuer.drain.retry_after_ms())
+        self._replies.refuse(pending, error, message, busy=True)
+
+    def _refuse_claim(self, connection: Connection, message: Message, error: ClaimRefused) -> None:
+        self._counts[_CALLS] += 1
+        self._counts[Counter.CLAIMS_REFUSED] += 1
+        self._charge(self._index, connection.caller.row, 1)
+        answer = self._replies.error_for_all(message.body, refusals.unauthenticated(str(error)))
+        self._replies.settle(PendingCall(connection, message.exchange, b""), answer)
 
     def _find_method(self, name: str) -> int:
-        row = self._shared.names.methods.find(name)
+        row = self._names.methods.find(name)
         if row < 0 or row == self._undecoded:
             return -1
         self._rows[name] = row
         return row
 
-    def _timeout_ns(self, method: int, asked_ms: float | None) -> int:
+    def _timeout_ns(self, method_ns: int, asked_ms: float | None) -> int:
         """The shorter of what the caller and the method allow, within the server's limit."""
         limits = self._limits
-        method_ns = self._q[method + _TIMEOUT]
         if asked_ms is None:
             return min(method_ns or limits.default_timeout_ns, limits.max_timeout_ns)
         return min(int(asked_ms * 1e6), method_ns or limits.max_timeout_ns, limits.max_timeout_ns)
 
 
-def _with_meta(
-    pending: PendingCall, meta: Meta | None, http: HttpMeta | None, body: bytes
-) -> bytes:
+def _with_meta(pending: PendingCall, meta: Meta | None, http: HttpMeta, body: bytes) -> bytes:
     """Context, trace and attempt in front of the body, if the caller sent any."""
-    context = (meta and meta.caller_context) or (http and http.context) or None
-    trace = (meta and meta.traceparent) or (http and http.traceparent) or None
+    context = (meta and meta.caller_context) or http.context
+    trace = (meta and meta.traceparent) or http.traceparent
     attempt = meta.attempt if meta else None
     if context is None and trace is None and attempt is None:
         return body

@@ -1,4 +1,4 @@
-"""Who died of what, and which call it ran: read without a lock from words that nobody writes any more.
+"""Who died of what, and which call it ran: read without a lock, for the log.
 
 The fields of one log line, such as
 

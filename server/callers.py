@@ -7,9 +7,11 @@ from anybody else it is refused, for a free choice of names would be a free choi
 
 from __future__ import annotations
 
+import functools
 import pwd
 import socket
 import struct
+import weakref
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from .connection import Connection
 
 MAX_USER_CHARS = 256
-_RETRY_NS = 1_000_000_000  # how often a caller without a row of its own asks for one
+RETRY_NS = 1_000_000_000  # how often a caller without a row of its own asks for one
 _PEER_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
@@ -48,6 +50,7 @@ def peer_of(sock: socket.socket, trusted: TrustedPeers) -> Peer:
     return Peer(host.removeprefix("::ffff:"), trusted.trusts_address(host))
 
 
+@functools.lru_cache(maxsize=1024)  # who asks may be a directory server, far away
 def _user_name(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
@@ -59,13 +62,15 @@ class Caller:
     """One name in this reader: its row in the identity table, and its place in the ready list."""
 
     __slots__ = (
-        "_level",
+        "__weakref__",
         "_used",
         "_word",
         "asked_ns",
+        "level_word",
         "name",
         "ready",
         "reference",
+        "refreshed_ns",
         "row",
         "unfinished",
     )
@@ -73,49 +78,54 @@ class Caller:
     def __init__(self, name: str) -> None:
         self.name = name
         self.ready: deque[Connection] = deque()
-        self.row = OTHERS
-        self.reference = 0
-        self.asked_ns = 0
         self.unfinished = 0  # bytes of input that its connections hold
-        self._word = self._used = self._level = 0
+        self.row = OTHERS
+        self.reference = 0  # generation << 32 | row
+        self.level_word = 0  # where in the segment the janitor publishes this caller's level
+        self.asked_ns = 0
+        self.refreshed_ns = 0
+        self._word = self._used = 0
 
     def find(self, names: Names, now_ns: int) -> None:
         """Look the row up, or make one."""
-        self.row = names.identity(self.name, now_ns)
-        self.reference = names.reference(self.row)
+        self.row = row = names.identity(self.name, now_ns)
+        self.reference = names.reference(row)
         self.asked_ns = now_ns
-        self._word, self._used = names.word(self.row, "word"), names.word(self.row, "used_ns")
-        self._level = names.word(self.row, "level")
+        self._word, self._used = names.word(row, "word"), names.word(row, "used_ns")
+        self.level_word = names.word(row, "level")
 
     def refresh(self, names: Names, now_ns: int) -> None:
-        """Before a batch of calls: note that the row is used, and that it is still this name's."""
+        """Once per pass with calls: note that the row is used, and that it is still this name's."""
+        self.refreshed_ns = now_ns
         q = names.identities.q
         q[self._used] = now_ns
         gone = q[self._word] >> 32 != self.reference >> 32
-        if gone or (self.row == OTHERS and now_ns - self.asked_ns > _RETRY_NS):
+        if gone or (self.row == OTHERS and now_ns - self.asked_ns > RETRY_NS):
             self.find(names, now_ns)
-
-    def level(self, names: Names) -> int:
-        """The level that the janitor has published for this caller."""
-        return names.identities.q[self._level]
 
 
 class Callers:
-    """The callers of one reader, by name; forgets the idle ones when there are too many."""
+    """The callers of one reader, by name: one object each while a connection is accounted to it.
+
+    The last `most` that were new are kept as well, for the users that a proxy names by request;
+    so however many names are made up, no more than that stay in memory.
+    """
 
     def __init__(self, names: Names, most: int) -> None:
         self.names = names
-        self._most = most
-        self._by_name: dict[str, Caller] = {}
+        self._by_name: weakref.WeakValueDictionary[str, Caller] = weakref.WeakValueDictionary()
+        self._newest: deque[Caller] = deque(maxlen=most)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
 
     def get(self, name: str, now_ns: int) -> Caller:
         """The caller of that name."""
         caller = self._by_name.get(name)
         if caller is None:
-            if len(self._by_name) >= self._most:
-                self._forget_idle()
             caller = self._by_name[name] = Caller(name)
             caller.find(self.names, now_ns)
+            self._newest.append(caller)
         return caller
 
     def claimed(self, peer: Peer, name: str, now_ns: int) -> Caller:
@@ -127,7 +137,3 @@ class Callers:
         if not 0 < len(name) <= MAX_USER_CHARS or not name.isprintable():
             raise ClaimRefused(f"a user is named with 1 to {MAX_USER_CHARS} printable characters")
         return self.get(name, now_ns)
-
-    def _forget_idle(self) -> None:
-        """Drop all that hold no place in the ready list: connections keep their own caller."""
-        self._by_name = {name: c for name, c in self._by_name.items() if c.ready}

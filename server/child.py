@@ -30,7 +30,7 @@ _LEFT_ALONE = 3  # standard input, output and error
 def become_child(
     parent: int, name: str, keep: Iterable[int], *, runs_user_code: bool = False
 ) -> None:
-    """Die with `parent`, be called `name`, leave signals alone, close all descriptors but `keep`."""
+    """Die with `parent`, be called `name`, leave signals alone, close all but `keep`."""
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -49,7 +49,10 @@ def leave_signals(runs_user_code: bool) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if runs_user_code:
-        os.register_at_fork(after_in_child=_end_by_signals_again)
+        # Blocked meanwhile: a signal that reaches the new process early waits for its default.
+        os.register_at_fork(
+            before=_block, after_in_parent=_unblock, after_in_child=_end_by_signals_again
+        )
 
 
 def close_all_but(keep: Iterable[int]) -> None:
@@ -79,8 +82,17 @@ def _nothing(number: int, frame: FrameType | None) -> None:
     """What a signal does that is left to the supervisor."""
 
 
+def _block() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, _LEFT_TO_SUPERVISOR)
+
+
+def _unblock() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _LEFT_TO_SUPERVISOR)
+
+
 def _end_by_signals_again() -> None:
     """In a process that the user's code forks: signals end it, unless the code says otherwise."""
     for number in _LEFT_TO_SUPERVISOR:
         if signal.getsignal(number) is _nothing:
             signal.signal(number, signal.SIG_DFL)
+    _unblock()

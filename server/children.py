@@ -52,6 +52,7 @@ class Process:
     ready_ns: int = 0
     stopped_ns: int = 0
     suspect_ns: int = 0
+    asked_call: int = 0  # the `current` of the call whose stack was asked for
     doom: str = ""
     failure: str = ""
     ending: bool = False  # it was told to end
@@ -80,11 +81,14 @@ class Process:
             return False
         return True
 
-    def receive(self) -> Iterable[bytes]:
-        """The messages that have come."""
-        with contextlib.suppress(OSError):
-            while message := self.channel.recv(MESSAGE_BYTES, socket.MSG_DONTWAIT):
-                yield message
+    def receive(self) -> bytes | None:
+        """The next message that has come; b"" at the end of the channel, None if there is none."""
+        try:
+            return self.channel.recv(MESSAGE_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+        except OSError:  # reset: it died with messages of ours unread
+            return b""
 
     def exit(self) -> os.waitid_result | None:
         """The fence: what it ended with, once; None while it runs. After this it cannot write."""
@@ -113,8 +117,15 @@ class Child:
     state: ChildState = ChildState.WAITING
     process: Process | None = None
     due_ns: int = 0
-    restarts: Restarts = field(default_factory=Restarts)
+    restarts: Restarts = field(init=False)
     stacks: StackFile | None = None
+
+    def __post_init__(self) -> None:
+        self.restarts = Restarts(runs_user_code=self.runs_user_code)
+
+    @property
+    def runs_user_code(self) -> bool:
+        return self.role == "handler"
 
     @property
     def row(self) -> ProcessRow:
@@ -177,7 +188,7 @@ def _live(
     channel: socket.socket,
 ) -> int:
     """In the new process."""
-    become_child(parent, child.name, keep, runs_user_code=child.role == "handler")
+    become_child(parent, child.name, keep, runs_user_code=child.runs_user_code)
     return run(channel)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from .. import __version__
+from .blas import limit_blas_threads
 from .cli_call import call
 from .cli_options import (
     DocumentsSettings,
@@ -52,6 +53,7 @@ def serve(ctx: click.Context, /, target: str, **_: Any) -> None:
     if not sys.platform.startswith("linux"):
         fail(f"serve needs Linux; this is {sys.platform}", Exit.USAGE)
     settings = settings_from(ctx)
+    limit_blas_threads(settings.handlers.blas_threads)  # before anything imports numpy
     from .supervisor import serve as run
 
     ctx.exit(run(settings, target))

@@ -1,7 +1,10 @@
 """The connections of one reader: reading, taking calls, sending, closing.
 
-`touched` collects the connections that something was put into during a pass; `settle` flushes them
-once, and closes those that are over.
+    epoll -> read -> ready list -> serve (in turn) -> settle: send, go on or stop reading, close
+
+`touched` collects the connections that something was put into or taken from during a pass; `settle`
+looks at each of them once. A connection whose input is `stopped` is read again when it may take
+more; one that waits for its turn is not read either, so what it sends waits in the kernel.
 """
 
 from __future__ import annotations
@@ -9,35 +12,25 @@ from __future__ import annotations
 import select
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ..shm.columns import Counter
 from ..shm.shared import Shared
 from ..shm.states import Phase
 from .admission import Admission
 from .callers import Callers, peer_of
+from .client_limits import ClientLimits
 from .connection import Connection
+from .interest import GONE, READ, WRITE, Interest
 from .trusted_peers import TrustedPeers
 from .turns import TurnList
+from .unfinished import UnfinishedInput
 from .wire.connection import Wire
-from .wire.events import Close, Event, Health, Message, Send
+from .wire.events import Event, Health, Message, Send
 from .wire.limits import WireLimits
 
-READ, WRITE = select.EPOLLIN, select.EPOLLOUT
+RECEIVE_BYTES = 64 << 10  # by one system call
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientLimits:
-    """What a reader grants each of its connections."""
-
-    calls_per_pass: int = 16
-    bytes_per_pass: int = 64 << 10
-    max_in_flight: int = 1024
-    http_pipelining: int = 64
-    unsent_high_water_bytes: int = 1 << 20
-    max_unfinished_of_connection: int = (16 << 20) + (64 << 10)
-    max_unfinished_of_caller: int = 64 << 20
-    max_unfinished_of_reader: int = 256 << 20
+_BYTES_IN, _BYTES_OUT = int(Counter.BYTES_IN), int(Counter.BYTES_OUT)
 
 
 class Clients:
@@ -46,7 +39,7 @@ class Clients:
     def __init__(
         self,
         shared: Shared,
-        index: int,
+        counts: memoryview,
         epoll: select.epoll,
         admission: Admission,
         callers: Callers,
@@ -55,7 +48,7 @@ class Clients:
         limits: ClientLimits,
         dropped: Callable[[set[int]], None],
     ) -> None:
-        self._shared, self._index, self._epoll = shared, index, epoll
+        self._phase, self._counts, self._interest = shared.phase, counts, Interest(epoll)
         self._admission, self._callers, self._trusted = admission, callers, trusted
         self._tcp_limits, self._unix_limits = wire_limits, wire_limits.for_unix_socket()
         self._limits, self._dropped = limits, dropped
@@ -63,57 +56,64 @@ class Clients:
         self.ready = TurnList()
         self.touched: set[Connection] = set()
         self.watched: set[Connection] = set()  # those that a time limit may apply to
-        self.unfinished = 0  # bytes of input not taken yet, of all connections
-        self._count = shared.columns.add
+        self.unfinished = UnfinishedInput(limits)
 
     def adopt(self, sock: socket.socket, now_ns: int) -> None:
         """A connection from the acceptor becomes this reader's."""
+        unix = sock.family == socket.AF_UNIX
         try:
             sock.setblocking(False)
-            if sock.family != socket.AF_UNIX:
+            if not unix:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             peer = peer_of(sock, self._trusted)
         except OSError:  # it is gone already
             sock.close()
             return
-        unix = sock.family == socket.AF_UNIX
         wire = Wire(self._unix_limits if unix else self._tcp_limits)
         caller = self._callers.get(peer.name, now_ns)
         connection = Connection(sock, wire, peer, caller, self.touched, now_ns)
         self.by_fd[connection.fd] = connection
         self.watched.add(connection)
-        connection.interest = READ
-        self._epoll.register(connection.fd, READ)
-        self._count(self._index, Counter.CONNECTIONS)
+        self._interest.ask(connection)
+        self._counts[Counter.CONNECTIONS] += 1
 
     def on_event(self, connection: Connection, event: int, now_ns: int) -> None:
         """What epoll said of a connection."""
         if event & WRITE:
-            connection.touch()
+            self.touched.add(connection)
         if event & READ:
-            self._read(connection, now_ns)
-        elif event & (select.EPOLLHUP | select.EPOLLERR):
+            if not connection.queued:
+                self._read(connection, now_ns)
+        elif event & GONE:
             self.close(connection)
 
     def serve(self, connection: Connection, now_ns: int) -> int:
         """One turn of a connection: at most a pass's calls and bytes; how many calls it was."""
-        calls = taken = 0
-        limits = self._limits
-        while calls < limits.calls_per_pass and taken < limits.bytes_per_pass:
-            if not self._may_take(connection):
-                self._set_interest(connection)
-                return calls
-            event = connection.wire.next_event()
+        wire, limits, take = connection.wire, self._limits, self._admission.take
+        calls = size = 0
+        room = min(limits.room_of(connection), limits.calls_per_pass)
+        while calls < room and size < limits.bytes_per_pass:
+            event = wire.next_event()
             if event is None:
                 self._exhausted(connection)
-                return calls
+                break
             if isinstance(event, Message):
-                calls += self._admission.take(connection, event, now_ns)
-                taken += len(event.body)
-                connection.touch()
-            elif self._other_event(connection, event):
-                return calls
-        self.ready.add(connection)  # more may be buffered: after the others
+                size += len(event.body)
+                calls += take(connection, event, now_ns)
+            else:
+                calls += 1
+                self._put(connection, event)
+        else:
+            if room > 0:
+                self.ready.add(connection)  # more may have arrived: after the others
+            else:
+                connection.stopped = True
+        if calls:
+            connection.began_ns = connection.read_ns  # what is left came with the last bytes
+        self.touched.add(connection)
+        if not self.unfinished.account(connection):
+            self._counts[Counter.CLOSED_PROTOCOL] += 1
+            self.close(connection)
         return calls
 
     def settle(self, now_ns: int) -> None:
@@ -121,14 +121,16 @@ class Clients:
         touched = list(self.touched)
         self.touched.clear()
         for connection in touched:
-            if connection.closed:
+            if connection.closed or (connection.unsent and not self._flush(connection, now_ns)):
                 continue
-            if not self._flush(connection, now_ns) or connection.is_over:
-                self.close(connection)
+            if connection.input_over and connection.is_over and not connection.lingering:
+                self._end(connection, now_ns)
                 continue
-            if connection.wire.buffered and not connection.queued and self._may_take(connection):
+            if connection.stopped and self._limits.room_of(connection) > 0:
+                connection.stopped = False
+                connection.read_ns = connection.began_ns = now_ns  # the pause was ours
                 self.ready.add(connection)
-            self._set_interest(connection)
+            self._interest.ask(connection)
 
     def close(self, connection: Connection) -> None:
         """The connection ends now; its calls in flight are given up."""
@@ -137,128 +139,105 @@ class Clients:
         connection.closed = True
         self.ready.remove(connection)
         self.watched.discard(connection)
-        self._account(connection, 0)
-        self.by_fd.pop(connection.fd, None)
-        if connection.interest:
-            self._epoll.unregister(connection.fd)
+        self.unfinished.forget(connection)
+        del self.by_fd[connection.fd]
+        self._interest.forget(connection)
         connection.sock.close()
         if connection.calls:
             self._dropped(connection.calls)
 
     def give_up(self, connection: Connection) -> None:
         """A client that does not read its answers is closed."""
-        self._count(self._index, Counter.CLOSED_SLOW)
+        self._counts[Counter.CLOSED_SLOW] += 1
         self.close(connection)
 
     def timed_out(self, connection: Connection) -> None:
         """A message took too long to arrive: say so if the protocol can, then close."""
-        self._count(self._index, Counter.CLOSED_SLOW)
+        self._counts[Counter.CLOSED_SLOW] += 1
+        connection.input_over = True
         for event in connection.wire.timed_out():
-            self._other_event(connection, event)
-        connection.eof = True
-        connection.touch()
+            self._put(connection, event)
+        self.unfinished.account(connection)
+        self.touched.add(connection)
 
     def _read(self, connection: Connection, now_ns: int) -> None:
         try:
-            data = connection.sock.recv(self._limits.bytes_per_pass)
+            data = connection.sock.recv(RECEIVE_BYTES)
         except BlockingIOError:
             return
         except OSError:
             self.close(connection)
             return
+        if connection.lingering:
+            if not data:
+                self.close(connection)
+            return
+        wire = connection.wire
         if data:
-            self._count(self._index, Counter.BYTES_IN, len(data))
-            wire = connection.wire
+            self._counts[_BYTES_IN] += len(data)
             if not wire.mid_message:
                 connection.began_ns = now_ns
             connection.read_ns = now_ns
             wire.receive(data)
-            if not self._account(connection, wire.buffered):
-                self._count(self._index, Counter.CLOSED_PROTOCOL)
-                self.close(connection)
-                return
         else:
-            connection.eof = True
-            connection.wire.receive_eof()
+            wire.receive_eof()
+            connection.peer_ended = connection.input_over = True
         self.ready.add(connection)
-
-    def _may_take(self, connection: Connection) -> bool:
-        """Whether this connection's next call may be taken now."""
-        limits, wire = self._limits, connection.wire
-        most = limits.http_pipelining if wire.framing == "http" else limits.max_in_flight
-        return (
-            not connection.paused
-            and wire.in_flight < most
-            and connection.unsent < limits.unsent_high_water_bytes
-        )
 
     def _exhausted(self, connection: Connection) -> None:
         """Every whole message was taken: wait for more, unless there is no more."""
         wire = connection.wire
-        self._account(connection, wire.buffered)
         if wire.mid_message:
             self.watched.add(connection)
-        if connection.eof or wire.input_over:
-            connection.touch()
-        self._set_interest(connection)
+        if wire.input_over:
+            connection.input_over = True
 
-    def _account(self, connection: Connection, buffered: int) -> bool:
-        """Note how much unfinished input the connection holds; False if that is too much."""
-        caller, limits = connection.caller, self._limits
-        change = buffered - connection.buffered
-        connection.buffered = buffered
-        caller.unfinished += change
-        self.unfinished += change
-        return change <= 0 or (
-            buffered <= limits.max_unfinished_of_connection
-            and caller.unfinished <= limits.max_unfinished_of_caller
-            and self.unfinished <= limits.max_unfinished_of_reader
-        )
-
-    def _other_event(self, connection: Connection, event: Event) -> bool:
-        """Everything but a message; True if it was the last event."""
-        connection.touch()
+    def _put(self, connection: Connection, event: Event) -> None:
+        """Everything but a message: what the protocol itself wants said."""
         if isinstance(event, Send):
             connection.put(event.data)
+            if connection.wire.input_over and not connection.input_over:
+                self._counts[Counter.CLOSED_PROTOCOL] += 1
+                connection.input_over = True
         elif isinstance(event, Health):
-            phase = self._shared.phase.get()
+            phase = self._phase.get()
             ok = event.kind == "livez" or phase == Phase.RUNNING
             text = phase.name.lower() if event.kind == "readyz" else "alive"
             connection.put(connection.wire.health_answer(event.exchange, ok, text))
-        elif isinstance(event, Close):
-            self._count(self._index, Counter.CLOSED_PROTOCOL)
-            connection.eof = True
-            return True
-        return False
 
     def _flush(self, connection: Connection, now_ns: int) -> bool:
-        """False if the client is gone."""
-        if not connection.unsent:
-            return True
+        """False if the connection was closed: the client is gone, or takes nothing."""
         try:
             sent = connection.flush()
         except OSError:
+            self.close(connection)
             return False
         if sent or not connection.stalled:
             connection.sent_ns = now_ns
-            self._count(self._index, Counter.BYTES_OUT, sent)
-        connection.stalled = bool(connection.unsent)
+            self._counts[_BYTES_OUT] += sent
+        connection.stalled = connection.unsent > 0
         if connection.stalled:
             self.watched.add(connection)
+            if connection.unsent > self._limits.max_unsent_bytes:
+                self.give_up(connection)
+                return False
         return True
 
-    def _set_interest(self, connection: Connection) -> None:
-        """Ask epoll for what this connection waits for; for nothing at all if it may not read."""
-        interest = WRITE if connection.unsent else 0
-        reading = not (connection.eof or connection.queued or connection.wire.input_over)
-        if reading and self._may_take(connection):
-            interest |= READ
-        if interest == connection.interest:
+    def _end(self, connection: Connection, now_ns: int) -> None:
+        """Everything was said. A client that may still be sending is waited for a little.
+
+        To close with input unread would reset the connection, and the reset may overtake what we
+        said last.
+        """
+        if connection.peer_ended:
+            self.close(connection)
             return
-        if not connection.interest:
-            self._epoll.register(connection.fd, interest)
-        elif not interest:
-            self._epoll.unregister(connection.fd)
-        else:
-            self._epoll.modify(connection.fd, interest)
-        connection.interest = interest
+        try:
+            connection.sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            self.close(connection)
+            return
+        connection.lingering = True
+        connection.began_ns = now_ns
+        self.watched.add(connection)
+        self._interest.ask(connection)

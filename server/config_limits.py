@@ -44,7 +44,7 @@ class Limits:
 
     # connections
     first_byte_timeout_ms: int = ms(
-        10_000, "Time for the first byte of a new connection; 0: no limit.", 0, DAY_MS
+        60_000, "Time for the first byte of a new connection; 0: no limit.", 0, DAY_MS
     )
     header_timeout_ms: int = ms(
         10_000, "Time for the head of a message; its body must bring 16 KiB/s.", 1, DAY_MS
@@ -82,6 +82,10 @@ class Limits:
     )
     http_pipelining: int = integer(
         64, "HTTP requests of one connection that may be unanswered.", 1, 4096
+    )
+
+    unsent_high_water_bytes: int = size(
+        MIB, "Unsent answers from which on nothing more is read from a connection.", KIB, TIB
     )
 
     # a reader's turn with one connection

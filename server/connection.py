@@ -20,24 +20,27 @@ class Connection:
 
     __slots__ = (
         "_chunks",
+        "_rest",
         "_touched",
-        "_view",
         "began_ns",
         "buffered",
         "caller",
         "calls",
         "claimed",
         "closed",
-        "eof",
         "fd",
+        "input_over",
         "interest",
+        "lingering",
         "paused",
         "peer",
+        "peer_ended",
         "queued",
         "read_ns",
         "sent_ns",
         "sock",
         "stalled",
+        "stopped",
         "unsent",
         "wire",
     )
@@ -59,17 +62,20 @@ class Connection:
         self.claimed = False
         self.calls: set[int] = set()
         self.queued = False  # it has a place in the ready list
-        self.paused = 0  # calls that wait for room in the queue: nothing more is read meanwhile
-        self.eof = False
+        self.stopped = False  # it lost it, for it may not take more until something is answered
+        self.paused = 0  # calls that wait for room in the queue: nothing more is taken meanwhile
+        self.peer_ended = False  # the client said that it will send no more
+        self.input_over = False  # nothing more is read: the client or the protocol has ended
+        self.lingering = False  # we have ended as well, and wait for the client's end
         self.closed = False
-        self.interest = 0
+        self.interest = 0  # what epoll is asked for; 0: not registered
         self.buffered = 0  # bytes of input not taken yet, as last accounted for
         self.unsent = 0  # bytes
         self.stalled = False  # the socket did not take all of it
         self.began_ns, self.read_ns, self.sent_ns = now_ns, 0, now_ns
         self._touched = touched
         self._chunks: list[bytes] = []
-        self._view = memoryview(b"")
+        self._rest: bytes | memoryview = b""
 
     def become(self, caller: Caller) -> None:
         """A trusted peer said for whom it calls; what it holds counts for that caller now."""
@@ -95,25 +101,26 @@ class Connection:
 
     def flush(self) -> int:
         """Send what the socket takes; bytes sent. OSError if the client is gone."""
-        sent = 0
-        while self.unsent:
-            if not self._view:
-                chunks = self._chunks
-                self._view = memoryview(chunks[0] if len(chunks) == 1 else b"".join(chunks))
-                self._chunks = []
-            try:
-                count = self.sock.send(self._view)
-            except BlockingIOError:
-                break
-            self._view = self._view[count:]
-            self.unsent -= count
-            sent += count
-        return sent
+        before = self.unsent
+        try:
+            while self.unsent:
+                self._send()
+        except BlockingIOError:
+            pass
+        return before - self.unsent
+
+    def _send(self) -> None:
+        """One `send`: of what the last one left, or of everything that was put since."""
+        data, chunks = self._rest, self._chunks
+        if not data:
+            data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            self._rest = data
+            chunks.clear()
+        count = self.sock.send(data)
+        self._rest = memoryview(data)[count:] if count < len(data) else b""
+        self.unsent -= count
 
     @property
     def is_over(self) -> bool:
         """Nothing more will come, and everything was answered and sent."""
-        if self.unsent or self.calls or self.queued or self.paused:
-            return False
-        wire = self.wire
-        return wire.wants_close or (self.eof and not wire.in_flight and not wire.buffered)
+        return not self.unsent and self.wire.wants_close

@@ -6,8 +6,9 @@ from ..shm.layout import SHARD
 from ..shm.shared import Shared
 
 SAMPLE_NS = 100_000_000  # the rate is measured over at least this long
+STALE_NS = 1_000_000_000  # over so long a time it says nothing about now
 LEAST_MS, MOST_MS = 10, 60_000
-UNKNOWN_MS = 1000  # when nothing has drained since the last sample
+UNKNOWN_MS = 1000  # when it is not known, or nothing drains
 
 
 class DrainRate:
@@ -20,13 +21,18 @@ class DrainRate:
         self._last_ns, self._last_drawn = 0, 0
         self._per_second = 0.0
 
-    def retry_after_ms(self, now_ns: int) -> int:
-        """How long the calls that wait now will take at the present rate, within bounds."""
+    def observe(self, now_ns: int) -> None:
+        """Whenever calls are offered: so the rate is known by the time that one is refused."""
         passed_ns = now_ns - self._last_ns
-        if passed_ns >= SAMPLE_NS:
-            drawn = self._q[self._drawn]
-            self._per_second = (drawn - self._last_drawn) / passed_ns * 1e9
-            self._last_ns, self._last_drawn = now_ns, drawn
+        if passed_ns < SAMPLE_NS:
+            return
+        drawn = self._q[self._drawn]
+        counted = drawn - self._last_drawn
+        self._per_second = counted / passed_ns * 1e9 if passed_ns < STALE_NS else 0.0
+        self._last_ns, self._last_drawn = now_ns, drawn
+
+    def retry_after_ms(self) -> int:
+        """How long the calls that wait now will take at the present rate, within bounds."""
         if self._per_second < 1:
             return UNKNOWN_MS
         return min(MOST_MS, max(LEAST_MS, int(self._q[self._waiting] / self._per_second * 1000)))

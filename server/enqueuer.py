@@ -3,6 +3,9 @@
 What the queue refuses is answered "limit exceeded" with the time after which to come back. With
 back-off off, the connection is paused instead until there is room; a connection that carries the
 calls of many users (a proxy's) always gets answers, for one user's full queue must not stop all.
+
+The exchange of a notification ends here as well, when the queue has taken it: until then it can
+pause its connection like any other call.
 """
 
 from __future__ import annotations
@@ -17,74 +20,81 @@ from .exchange import PendingCall
 from .replies import Replies
 
 _COUNTERS = {
-    LEVEL_FULL: Counter.REFUSED_QUEUE_FULL,
-    PRINCIPAL_FULL: Counter.REFUSED_PRINCIPAL,
+    LEVEL_FULL: int(Counter.REFUSED_QUEUE_FULL),
+    PRINCIPAL_FULL: int(Counter.REFUSED_PRINCIPAL),
 }
+
+Staged = list[tuple[int, int]]  # (slot, level)
 
 
 class Enqueuer:
-    """`staged` holds (slot, level) in order of arrival; `blocked` those that wait for room."""
+    """`staged` are in order of arrival; `blocked` are those that wait for room."""
 
     def __init__(
-        self, shared: Shared, index: int, book: CallBook, replies: Replies, backoff: bool
+        self, shared: Shared, counts: memoryview, book: CallBook, replies: Replies, backoff: bool
     ) -> None:
-        self.staged: list[tuple[int, int]] = []
-        self.blocked: list[tuple[int, int]] = []
+        self.staged: Staged = []
+        self.blocked: Staged = []
         self.drain = DrainRate(shared)
-        self._shared, self._index, self._book, self._replies = shared, index, book, replies
+        self._table, self._doorbells = shared.table, shared.doorbells
+        self._counts, self._book, self._replies = counts, book, replies
         self._backoff = backoff
         self._verdicts: list[int] = []
 
     def flush(self, now_ns: int) -> None:
         """Offer everything, and wake the handlers that it needs."""
-        if self.blocked:
-            self.staged[:0] = self.blocked
-            self.blocked = []
-        if not self.staged:
+        if not self.staged and not self.blocked:
             return
-        staged, self.staged = self.staged, []
+        offered = self.blocked + self.staged if self.blocked else self.staged
+        self.staged, self.blocked = [], []
         verdicts = self._verdicts
-        if len(verdicts) < len(staged):
-            verdicts.extend([0] * (len(staged) - len(verdicts)))
-        wake = self._shared.table.enqueue(staged, verdicts)
+        if len(verdicts) < len(offered):
+            verdicts.extend([ACCEPTED] * (len(offered) - len(verdicts)))
+        wake = self._table.enqueue(offered, verdicts)
         if wake:
-            self._shared.doorbells.ring_handlers(wake)
-        for (slot, level), verdict in zip(staged, verdicts, strict=False):
+            self._doorbells.ring_handlers(wake)
+        self.drain.observe(now_ns)
+        calls = self._book.calls
+        for (slot, level), verdict in zip(offered, verdicts, strict=False):
+            pending = calls[slot]
             if verdict != ACCEPTED:
-                self._refused(slot, level, verdict, now_ns)
-            elif (pending := self._book.calls[slot]).blocked:
-                self._resume(pending)
+                self._not_accepted(slot, level, pending, verdict)
+            elif pending.blocked or pending.id is None:
+                self._accepted(slot, pending)
 
-    def withdraw(self, slot: int) -> bool:
-        """Take back a call that was staged or blocked and not yet accepted; True if it was."""
-        for calls in (self.staged, self.blocked):
-            for index, (staged, _) in enumerate(calls):
-                if staged == slot:
-                    del calls[index]
-                    self._resume(self._book.unstage(slot))
-                    return True
-        return False
+    def take_back(self, slots: set[int]) -> None:
+        """Staged or blocked calls are not to be offered any more, and never were for anybody."""
+        self.staged = [call for call in self.staged if call[0] not in slots]
+        self.blocked = [call for call in self.blocked if call[0] not in slots]
+        for slot in slots:
+            self._resume(self._book.unstage(slot))
 
-    def _refused(self, slot: int, level: int, verdict: int, now_ns: int) -> None:
-        pending = self._book.calls[slot]
+    def _accepted(self, slot: int, pending: PendingCall) -> None:
+        """The queue has taken what was blocked, or is answered by nobody."""
+        self._resume(pending)
+        if pending.id is None and pending.connection:
+            pending.connection.calls.discard(slot)
+            self._replies.settle(pending, b"")
+            pending.connection = None
+
+    def _not_accepted(self, slot: int, level: int, pending: PendingCall, verdict: int) -> None:
         connection = pending.connection
-        if not self._backoff and not (connection and connection.claimed):
+        if not self._backoff and connection and not connection.claimed:
             self._block(pending)
             self.blocked.append((slot, level))
             return
         message = self._book.message(slot)
-        self._book.unstage(slot)
+        self._resume(self._book.unstage(slot))
         if connection:
             connection.calls.discard(slot)
-        self._shared.columns.add(self._index, _COUNTERS[verdict])
-        error = refusals.busy(verdict, level, self.drain.retry_after_ms(now_ns))
+        self._counts[_COUNTERS[verdict]] += 1
+        error = refusals.busy(verdict, level, self.drain.retry_after_ms())
         self._replies.refuse(pending, error, message, busy=True)
 
     def _block(self, pending: PendingCall) -> None:
-        if not pending.blocked:
+        if not pending.blocked and pending.connection:
             pending.blocked = True
-            if pending.connection:
-                pending.connection.paused += 1
+            pending.connection.paused += 1
 
     def _resume(self, pending: PendingCall) -> None:
         if pending.blocked:

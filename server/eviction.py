@@ -49,7 +49,7 @@ class Eviction:
         self._rows["quarantined"] = idle
         if evicted:
             self._settle(evicted)
-            self._names.evict(evicted)
+            evicted = self._names.evict(evicted, unused_since_ns=now_ns - self._idle_ns)
         return evicted
 
     def _idle(self, now_ns: int) -> Rows:

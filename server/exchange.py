@@ -37,20 +37,12 @@ class Batch:
 class PendingCall:
     """What the reader must know of a staged or queued call to answer it.
 
-    `connection` None: nobody waits (a notification, or the answer was given already). `flags` are
-    those of the `call` word; `blocked`: it waits for room in the queue, its connection paused.
+    `connection` None: nobody waits (a notification that was accepted, or the answer was given
+    already). `flags` are those of the `call` word; `blocked`: it waits for room in the queue, its
+    connection paused.
     """
 
-    __slots__ = (
-        "batch",
-        "blocked",
-        "connection",
-        "deadline_ns",
-        "exchange",
-        "flags",
-        "id",
-        "level",
-    )
+    __slots__ = ("batch", "blocked", "connection", "deadline_ns", "exchange", "flags", "id")
 
     def __init__(
         self,
@@ -58,15 +50,12 @@ class PendingCall:
         exchange: int,
         id_: bytes | None,
         batch: Batch | None = None,
-        *,
         flags: int = 0,
-        level: int = 0,
     ) -> None:
         self.connection = connection
         self.exchange = exchange
         self.id = id_
         self.batch = batch
         self.flags = flags
-        self.level = level
         self.deadline_ns = 0
         self.blocked = False

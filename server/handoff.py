@@ -23,13 +23,15 @@ class Handoff:
 
     def __init__(self) -> None:
         self.near, self.far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (self.near, self.far):  # `socket.send_fds` of Python 3.11 ignores its flags
+            end.setblocking(False)
         self._message_bytes = _measure()
 
     def send(self, connection: socket.socket) -> bool:
-        """Send `connection`, which stays open here; False if the pair is full. OSError otherwise."""
+        """Send `connection`, which stays open here; False if the pair is full; OSError."""
         kind = UNIX if connection.family == socket.AF_UNIX else TCP
         try:
-            socket.send_fds(self.near, [kind], [connection.fileno()], socket.MSG_DONTWAIT)
+            socket.send_fds(self.near, [kind], [connection.fileno()])
         except BlockingIOError:
             return False
         return True

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from ..shm import states
 from ..shm.columns import Counter
+from ..shm.shared import Shared
 from .method_times import MethodTimes
-from .reaping import reap
 from .reaps import answer, order_of
 from .sweep import Sweep
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("faircall.janitor")
 
-BEAT_MS = 200  # longest sleep
-SHORTEST_MS = 10  # sleep, however short the decay period is
+BEAT_NS = 1_000_000_000  # longest sleep
+SHORTEST_NS = 10_000_000  # sleep, however short the decay period is
 AUDIT_EVERY_NS = 10_000_000_000
 COMPLAIN_EVERY_NS = 60_000_000_000  # about the same chore
 
@@ -40,9 +40,9 @@ class Janitor:
         self.shared = port.shared
         self._channel = channel
         self._row = self.shared.row("janitor")
-        self._sleep_ms = max(SHORTEST_MS, min(BEAT_MS, port.ipc.decay_scheduler.period_ms))
+        self._sweep = Sweep(port)
         self._chores: list[Callable[[int], object]] = [
-            Sweep(port).tick,
+            self._sweep.tick,
             MethodTimes(self.shared).tick,
             self._audit,
         ]
@@ -58,7 +58,8 @@ class Janitor:
 
     def do_work(self) -> bool:
         """False when the supervisor has said the last word."""
-        if self._poll.poll(self._sleep_ms):
+        sleep_ns = min(BEAT_NS, self._sweep.next_ns() - time.monotonic_ns())
+        if self._poll.poll(max(SHORTEST_NS, sleep_ns) / 1e6):
             message = self._channel.recv(4096)
             if not message:
                 return False
@@ -98,6 +99,23 @@ class Janitor:
             self._audited_ns = now_ns
             for fault in self.shared.audit():
                 log.error("audit failed", {"fault": fault})
+
+
+def reap(shared: Shared, role: str, number: int) -> dict[str, int]:
+    """Settle what a dead process left, which was waited for; how many calls became what.
+
+    Whatever the role: its locks are taken once, and every doorbell rings.
+    """
+    shared.locks_touched()
+    outcome: dict[str, int] = {}
+    recovery = shared.table.recovery
+    if role == "handler":
+        outcome = {what: len(slots) for what, slots in recovery.reap_handler(number).items()}
+    elif role == "reader":
+        found = recovery.reap_reader(number)
+        outcome = {state.lower(): count for state, count in found.items() if state != "FREE"}
+    shared.doorbells.ring_all()  # whatever wake-up died with it
+    return outcome
 
 
 def run_janitor(port: Port, channel: socket.socket, report: Callable[[str], None]) -> int:

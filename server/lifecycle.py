@@ -1,9 +1,11 @@
 """The two life cycles of a daemon, as tables: its own, and that of each of its children.
 
-    STARTING --READY--> RUNNING --TERM--> LEAVING --ACCEPTED_ENOUGH--> DRAINING --QUIET-----> STOPPED
-        |                  |                 |                            |   \\--GRACE_OVER--> STOPPED
-        | FAILED           +-------INT-------|--------------------------->|
-        +-- TERM, INT ----------------------------------------------------------------------> STOPPED
+    STARTING --READY--> RUNNING --TERM--> LEAVING --ACCEPTED_ENOUGH--> DRAINING
+                           |                                             ^   |
+                           +-------------------- INT --------------------+   | QUIET, GRACE_OVER
+                                                                             v
+    STARTING --FAILED----------------------------------------------------> STOPPED
+    STARTING, LEAVING, DRAINING --TERM, INT------------------------------> STOPPED
 
 In LEAVING the server still accepts, but /readyz fails: whoever balances load looks elsewhere. In
 DRAINING new calls are refused and those in flight are finished. In STOPPED the children end; the

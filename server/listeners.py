@@ -1,4 +1,4 @@
-"""Listening sockets, made by the supervisor before its first child: TCP, and Unix (`unix_listener`).
+"""Listening sockets, made by the supervisor before its first child: TCP and Unix.
 
 They listen from the start, so that a second daemon on the same address is refused at once; who
 connects before the server is ready waits in the backlog. The supervisor keeps them open: they
@@ -35,7 +35,9 @@ class Listener:
         return str(BindAddress(port, host=host, port=port))
 
     def close(self) -> None:
-        """Stop listening and leave nothing behind."""
+        """Stop listening and leave nothing behind; a second time changes nothing."""
+        if self.socket.fileno() < 0:
+            return
         self.socket.close()
         if self.path is not None:
             self.path.remove()
@@ -62,10 +64,8 @@ def close_all(listeners: Iterable[Listener]) -> None:
         listener.close()
 
 
-def _listen_tcp(
-    address: BindAddress, others: list[BindAddress], backlog: int
-) -> list[Listener]:
-    """One socket per IP address of the host; with port 0 one only, for it gets a port of its own."""
+def _listen_tcp(address: BindAddress, others: list[BindAddress], backlog: int) -> list[Listener]:
+    """One socket per IP address of the host; with port 0 one only: each would get another port."""
     opened: list[Listener] = []
     absent: OSError | None = None
     alone = not any(o.port == address.port and o.host == "0.0.0.0" for o in others)

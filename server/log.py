@@ -3,7 +3,7 @@
     log.info("handler stopped", {"index": 0, "calls": 500})
 
     2026-01-01T00:00:00.000Z INFO handler stopped: index=0 calls=500
-    {"time":"2026-01-01T00:00:00.000Z","severity":"info","event":"handler stopped","index":0,"calls":500}
+    {"time":"2026-01-01T00:00:00.000Z","severity":"info","event":"handler stopped","index":0, ...}
 
 Lines are an interface: an event is a fixed text, everything that varies is a field. Text values are
 JSON strings, cut to 200 characters; a member of an enum is its bare name. Nothing that a client
@@ -30,9 +30,7 @@ MAX_TEXT_CHARS = 200
 MAX_TRACEBACK_CHARS = 8000
 
 # C0 and C1 controls, line separators, marks that reorder text, lone surrogates.
-_UNPRINTABLE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 Format = Literal["text", "json"]
 

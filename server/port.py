@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FIFO = "LinkedBlockingQueue"
 LEVELS_TO_GROW = 10  # a refresh may configure as many as this, whatever there are now
-SMALL_SHARE = (10, 27)  # of the payload: 20 of 54 MiB lie in 4 KiB pages
+MOST_SMALL, LEAST_SMALL = 10 / 27, 1 / 8  # of the payload lie in 4 KiB pages: 20 of 54 MiB
 
 
 class Port:
@@ -84,17 +84,9 @@ class Port:
 
     def remarks(self) -> list[str]:
         """What the operator should know about this port and may want to change."""
-        remarks = []
-        segment, limits = self.shared.segment, self.settings.limits
-        if segment.backing != SHM_FOLDER:
-            remarks.append(f"{SHM_FOLDER} is too small for the segment: it lies in a memfd")
-        room = self.shared.geometry.large_pages * LARGE_PAGE
-        if room < limits.max_message_bytes:
-            remarks.append(
-                f"messages above {room} bytes will never fit: limits.segment-payload-bytes is"
-                f" {limits.segment_payload_bytes}"
-            )
-        return remarks
+        if self.shared.segment.backing == SHM_FOLDER:
+            return []
+        return [f"{SHM_FOLDER} is too small for the segment: it lies in a memfd"]
 
 
 def open_ports(settings: Settings) -> list[Port]:
@@ -140,24 +132,29 @@ def geometry_of(settings: Settings, ipc: PortSettings) -> Geometry:
     """
     calls = ipc.callqueue.total_capacity + settings.handlers.count
     levels = max(ipc.scheduler.priority_levels, LEVELS_TO_GROW) + 1
-    small, large = pages_of(settings.limits.segment_payload_bytes)
+    limits = settings.limits
+    small, large = pages_of(limits.segment_payload_bytes, limits.max_message_bytes)
     return Geometry(
         readers=settings.server.readers,
         handlers=settings.handlers.count,
         slots=1 << (calls - 1).bit_length(),
         levels=min(levels, MAX_LEVELS),
-        identities=settings.limits.identities,
-        methods=settings.limits.methods,
+        identities=limits.identities,
+        methods=limits.methods,
         small_pages=small,
         large_pages=large,
     )
 
 
-def pages_of(payload_bytes: int) -> tuple[int, int]:
-    """How many pages of 4 KiB and of 64 KiB share `payload_bytes`; at least one of each."""
-    part, whole = SMALL_SHARE
-    small = max(1, payload_bytes * part // whole // SMALL_PAGE)
-    return small, max(1, (payload_bytes - small * SMALL_PAGE) // LARGE_PAGE)
+def pages_of(payload_bytes: int, longest_bytes: int) -> tuple[int, int]:
+    """How many pages of 4 KiB and of 64 KiB share `payload_bytes`.
+
+    The large ones hold the longest request and the longest answer at a time, if that leaves an
+    eighth of the payload for the small ones.
+    """
+    most, least = int(payload_bytes * MOST_SMALL), int(payload_bytes * LEAST_SMALL)
+    small = max(least, min(most, payload_bytes - 2 * longest_bytes)) // SMALL_PAGE
+    return small, (payload_bytes - small * SMALL_PAGE) // LARGE_PAGE
 
 
 def origin(origins: Mapping[str, str], key: str) -> str:

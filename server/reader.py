@@ -7,24 +7,24 @@ A pass: what epoll says -> a turn for each connection with calls, by caller in t
 
 from __future__ import annotations
 
-import logging
-import os
+import functools
+import gc
 import select
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from ..shm import doorbells, states
 from ..shm.columns import Counter
 from ..shm.shared import Shared
 from ..shm.states import Phase
-from ..shm.table import ANSWERED, GIVEN_UP, WITHDRAWN
-from . import refusals
-from .admission import NEVER_NS, Admission, AdmissionLimits
+from ..workers.envelope import decode
+from .admission import Admission, AdmissionLimits
 from .builtins import Builtins
 from .callbook import CallBook
 from .callers import Callers
-from .clients import ClientLimits, Clients
+from .client_limits import ClientLimits
+from .clients import Clients
 from .connection import Connection
 from .enqueuer import Enqueuer
 from .exchange import PendingCall
@@ -32,8 +32,7 @@ from .replies import Replies
 from .timeouts import ConnectionTimeouts, Timeouts
 from .trusted_peers import TrustedPeers
 from .wire.limits import WireLimits
-
-log = logging.getLogger("faircall.reader")
+from .withdrawals import Withdrawals
 
 COLLECT_AT_MOST = 256  # answers per pass
 CALLS_PER_PASS = 128  # of all connections together, before answers are looked at again
@@ -41,9 +40,11 @@ ADOPT_AT_MOST = 64  # connections per pass
 IDLE_MS = 1000  # longest sleep, for the heartbeat
 BLOCKED_MS = 5  # sleep while calls wait for room (with back-off off)
 
+Events = list[tuple[int, int]]  # (descriptor, what epoll says of it)
+
 
 class Reader:
-    """`do_work` is one pass; `run` repeats it until the server stops."""
+    """`do_work` is one pass; `run` sleeps and passes until the server stops."""
 
     def __init__(
         self,
@@ -58,109 +59,109 @@ class Reader:
         timeouts: Timeouts,
         backoff: bool = True,
         identities: int = 4096,
+        clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        self.shared, self.number, self._handoff = shared, number, handoff
+        self.shared, self.number, self._clock = shared, number, clock
         self._q, self._table = shared.segment.q, shared.table
-        self._row = shared.row("reader", number)
-        self._beat, self._sleeping = self._row.word("beat_ns"), self._row.word("sleeping")
-        index = self._row.index
-        self._epoll = select.epoll()
-        self.book = CallBook(shared, number)
-        callers = Callers(shared.names, 2 * identities)
-        replies = Replies(shared.columns, index, wire_limits.busy_http_status)
-        self._replies = replies
-        self.enqueuer = Enqueuer(shared, index, self.book, replies, backoff)
-        builtins = Builtins(callers, self.cancel, self._claim_refused)
-        self.admission = Admission(
-            shared,
-            index,
-            self.book,
-            callers,
-            builtins,
-            replies,
-            self.enqueuer,
+        self._row = row = shared.row("reader", number)
+        self._counts = counts = shared.columns.own(row.index)
+        take_apart = functools.partial(
+            decode,
+            max_batch=admission_limits.max_batch,
+            max_depth=admission_limits.max_depth,
+            max_id_bytes=admission_limits.max_id_bytes,
+        )
+        self.book = book = CallBook(shared, number)
+        self._replies = replies = Replies(counts, wire_limits.busy_http_status, take_apart)
+        self.enqueuer = Enqueuer(shared, counts, book, replies, backoff)
+        self._withdrawals = Withdrawals(shared, number, counts, book, self.enqueuer, replies)
+        self.callers = callers = Callers(shared.names, 2 * identities)
+        builtins = Builtins(callers, self._withdrawals.cancel, counts)
+        self._admission = admission = Admission(
+            shared, row.index, book, callers, builtins, replies, self.enqueuer, take_apart,
             admission_limits,
-        )
+        )  # fmt: skip
+        self._epoll = select.epoll()
         self.clients = Clients(
-            shared,
-            index,
-            self._epoll,
-            self.admission,
-            callers,
-            trusted,
-            wire_limits,
-            limits,
-            self._drop,
-        )
+            shared, counts, self._epoll, admission, callers, trusted, wire_limits, limits,
+            self._withdrawals.drop,
+        )  # fmt: skip
         self._timeouts = ConnectionTimeouts(self.clients, timeouts)
-        self._bell = shared.doorbells.readers[number]
+        self._collected = [0] * COLLECT_AT_MOST
+        self._listen(handoff)
+
+    def _listen(self, handoff: socket.socket) -> None:
+        self._bell, self._handoff = self.shared.doorbells.readers[self.number], handoff
         self._epoll.register(self._bell, select.EPOLLIN)
         handoff.setblocking(False)  # recv_fds ignores its flags
         self._epoll.register(handoff.fileno(), select.EPOLLIN)
-        self._collected = [0] * COLLECT_AT_MOST
-        self._count = shared.columns.add
+        self._beat, self._sleeping = self._row.word("beat_ns"), self._row.word("sleeping")
+        self._connections = self._row.word("connections")
 
     def run(self) -> None:
         """Until the supervisor says STOPPED."""
-        while self.shared.phase.get() != Phase.STOPPED:
-            self.do_work()
+        gc.freeze()  # what was loaded so far stays: no collection has to look at it
+        phase = self.shared.phase
+        while not phase.reached(Phase.STOPPED):
+            self._pass(self._wait())
 
-    def do_work(self) -> None:
-        """One pass; it sleeps first if there is nothing to do."""
-        events = self._wait()
-        now_ns = time.monotonic_ns()
+    def do_work(self) -> int:
+        """One pass without sleeping; how many calls and answers it moved."""
+        return self._pass(self.poll())
+
+    def poll(self) -> Events:
+        """What epoll says, without sleeping."""
+        return self._epoll.poll(0)
+
+    def _pass(self, events: Events) -> int:
+        now_ns = self._clock()
         self._q[self._beat] = now_ns
-        by_fd, clients = self.clients.by_fd, self.clients
+        clients, admission = self.clients, self._admission
+        admission.draining = self.shared.phase.reached(Phase.DRAINING)
+        self._attend(events, now_ns)
+        calls = 0
+        while clients.ready and calls < CALLS_PER_PASS:
+            calls += clients.serve(clients.ready.next(), now_ns) or 1
+        self.enqueuer.flush(now_ns)
+        answers = self._collect()
+        if now_ns >= self.book.next_deadline_ns:
+            self._withdrawals.expire(now_ns)
+        self._timeouts.check(now_ns)
+        clients.settle(now_ns)
+        self._q[self._connections] = len(clients.by_fd)
+        self.book.return_pages()
+        if admission.draining:
+            self._tell_quiet()
+        return calls + answers
+
+    def _attend(self, events: Events, now_ns: int) -> None:
+        clients = self.clients
         for fd, event in events:
-            connection = by_fd.get(fd)
+            connection = clients.by_fd.get(fd)
             if connection is not None:
                 clients.on_event(connection, event, now_ns)
             elif fd == self._bell:
                 doorbells.clear(fd)
             else:
                 self._adopt(now_ns)
-        calls = 0
-        while clients.ready and calls < CALLS_PER_PASS:
-            calls += clients.serve(clients.ready.next(), now_ns) or 1
-        self.enqueuer.flush(now_ns)
-        self._collect()
-        if now_ns >= self.admission.next_deadline_ns:
-            self._expire(now_ns)
-        self._timeouts.check(now_ns)
-        clients.settle(now_ns)
-        self.book.return_pages()
-        if self.shared.phase.get() >= Phase.DRAINING:
-            self._tell_quiet()
-
-    def cancel(self, connection: Connection, id_: bytes) -> bool:
-        """Give up the call of `connection` with this raw id; its answer is "cancelled"."""
-        for slot in connection.calls:
-            if self.book.calls[slot].id == id_:
-                return self._withdraw([slot], refusals.CANCELLED, Counter.CANCELLED) > 0
-        return False
 
     # -- sleeping --------------------------------------------------------------------------------
 
-    def _wait(self) -> list[tuple[int, int]]:
+    def _wait(self) -> Events:
         if self.clients.ready:
-            return self._epoll.poll(0)
+            return self.poll()
         self._q[self._sleeping] = 1
         try:
-            if self._answers_wait():
-                return self._epoll.poll(0)
-            return self._epoll.poll(self._sleep_s())
+            # Look once more, after `sleeping` was stored: taking the lock is the barrier.
+            return self._epoll.poll(0 if self._collect() else self._sleep_s())
         finally:
             self._q[self._sleeping] = 0
-
-    def _answers_wait(self) -> bool:
-        """Look once more, after `sleeping` was stored: taking the lock is the barrier."""
-        return self._collect() > 0
 
     def _sleep_s(self) -> float:
         if self.enqueuer.blocked:
             return BLOCKED_MS / 1000
-        wake_ns = min(self.admission.next_deadline_ns, self._timeouts.next_ns)
-        return min(IDLE_MS / 1000, max(0, wake_ns - time.monotonic_ns()) / 1e9)
+        wake_ns = min(self.book.next_deadline_ns, self._timeouts.next_ns)
+        return min(IDLE_MS / 1000, max(0, wake_ns - self._clock()) / 1e9)
 
     # -- answers ---------------------------------------------------------------------------------
 
@@ -170,88 +171,28 @@ class Reader:
         count = self._table.collect(self.number, slots)
         for index in range(count):
             slot = slots[index]
-            pending = book.calls.get(slot)
-            if pending is None:
-                book.adopt_unknown(slot)
-                continue
-            if pending.connection is not None:
-                status, body = book.answer(slot)
-                if status == states.Status.DIED:
-                    self._count(self._row.index, Counter.DIED)
-                self._finish(slot, pending)
-                self._replies.deliver(pending, status, body, book.message(slot))
-            del book.calls[slot]
+            pending = book.calls.get(slot)  # None: who asked was before this process
+            if pending is not None:
+                if pending.connection is not None:
+                    self._deliver(slot, pending, pending.connection)
+                del book.calls[slot]
             book.release(slot)
         return count
 
-    def _finish(self, slot: int, pending: PendingCall) -> None:
-        connection = pending.connection
-        if connection is not None:
-            connection.calls.discard(slot)
-            connection.touch()
+    def _deliver(self, slot: int, pending: PendingCall, connection: Connection) -> None:
+        status, body = self.book.answer(slot)
+        message = b""
+        if status > states.Status.MESSAGE:  # the call has no answer of its own
+            message = self.book.message(slot)
+            self._count_unanswered(status)
+        connection.calls.discard(slot)
+        self._replies.deliver(pending, status, body, message)
 
-    # -- giving up -------------------------------------------------------------------------------
-
-    def _expire(self, now_ns: int) -> None:
-        """Answer what is past its deadline, and note when the next call is."""
-        due, earliest = [], NEVER_NS
-        for slot, pending in self.book.calls.items():
-            if pending.deadline_ns <= now_ns:
-                due.append(slot)
-            elif pending.deadline_ns < earliest:
-                earliest = pending.deadline_ns
-        self.admission.next_deadline_ns = earliest
-        if due:
-            self._withdraw(due, refusals.EXPIRED, Counter.EXPIRED)
-
-    def _drop(self, slots: Iterable[int]) -> None:
-        """The connection of these calls is closed: nobody waits."""
-        for slot in list(slots):
-            self.book.calls[slot].connection = None
-        self._withdraw(list(slots), b"", Counter.DROPPED)
-
-    def _withdraw(self, slots: list[int], error: bytes, counter: Counter) -> int:
-        """Give up calls and answer them with `error`; how many were not answered before."""
-        book, given_up = self.book, 0
-        accepted = [slot for slot in slots if not self._take_back(slot, error, counter)]
-        given_up += len(slots) - len(accepted)
-        outcomes = [ANSWERED] * len(accepted)
-        if accepted:
-            self._table.withdraw(self.number, accepted, outcomes)
-        for slot, outcome in zip(accepted, outcomes, strict=True):
-            if outcome == ANSWERED:
-                continue
-            given_up += 1
-            pending = book.calls[slot]
-            self._refuse(slot, pending, error, counter)
-            pending.deadline_ns = NEVER_NS
-            if outcome == WITHDRAWN:
-                del book.calls[slot]
-                book.freed(slot)
-            else:
-                assert outcome == GIVEN_UP
-                pending.connection = None  # the slot comes back through the answer ring
-        return given_up
-
-    def _take_back(self, slot: int, error: bytes, counter: Counter) -> bool:
-        """A call that was not accepted yet never existed for anybody else."""
-        pending = self.book.calls[slot]
-        message = self.book.message(slot)
-        if not self.enqueuer.withdraw(slot):
-            return False
-        self._refuse_message(slot, pending, error, counter, message)
-        return True
-
-    def _refuse(self, slot: int, pending: PendingCall, error: bytes, counter: Counter) -> None:
-        self._refuse_message(slot, pending, error, counter, self.book.message(slot))
-
-    def _refuse_message(
-        self, slot: int, pending: PendingCall, error: bytes, counter: Counter, message: bytes
-    ) -> None:
-        self._count(self._row.index, counter)
-        self._finish(slot, pending)
-        if error:
-            self._replies.refuse(pending, error, message)
+    def _count_unanswered(self, status: int) -> None:
+        if status == states.Status.DIED:
+            self._counts[Counter.DIED] += 1
+        elif status == states.Status.EXPIRED:
+            self._counts[Counter.EXPIRED] += 1
 
     # -- the rest --------------------------------------------------------------------------------
 
@@ -262,26 +203,16 @@ class Reader:
             except BlockingIOError:
                 return
             if not message and not fds:
+                self._epoll.unregister(self._handoff.fileno())  # nobody is there to send any more
                 return
             for fd in fds:
                 self.clients.adopt(socket.socket(fileno=fd), now_ns)
-            self._row["connections"] = len(self.clients.by_fd)
 
-    def _claim_refused(self) -> None:
-        self._count(self._row.index, Counter.CLAIMS_REFUSED)
+    def close(self) -> None:
+        """Give back its descriptor: for programs that outlive it."""
+        self._epoll.close()
 
     def _tell_quiet(self) -> None:
         """While draining: whether nothing is in flight and nothing is unsent."""
         unsent = any(connection.unsent for connection in self.clients.by_fd.values())
         self._row["quiet"] = int(not unsent and not self.book.calls)
-
-
-def run_reader(make: Callable[[], Reader], report: Callable[[str], None]) -> int:
-    """The life of a reader process, after the fork: its exit status."""
-    reader = make()
-    reader.shared.row("reader", reader.number).enter()
-    reader.shared.row("reader", reader.number)["status"] = states.Life.READY
-    report("ready")
-    log.debug("reader ready", {"index": reader.number, "pid": os.getpid()})
-    reader.run()
-    return 0

@@ -25,12 +25,12 @@ def busy(verdict: int, level: int, retry_after_ms: int) -> bytes:
     )
 
 
-def no_pages(retry_after_ms: int) -> bytes:
-    """-32005 for a call whose payload found no page."""
+def no_room(rule: str, retry_after_ms: int) -> bytes:
+    """-32005 for a call that found no page for its payload, or no slot; `rule` is the setting."""
     return error_object(
         errors.LIMIT_EXCEEDED,
         reason="queue_full",
-        rule="limits.segment-payload-bytes",
+        rule=rule,
         retry_after_ms=retry_after_ms,
     )
 

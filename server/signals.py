@@ -1,12 +1,12 @@
 """The supervisor's signals: a handler queues one number and returns; the loop reads it later.
 
-    | signal    | supervisor                                       | its children             |
-    | SIGTERM   | leaves, drains, stops; a second one stops now    | leave it to the superv.  |
-    | SIGINT    | drains, stops; a second one stops now            | leave it to the superv.  |
-    | SIGHUP    | noted in the log; nothing is reloaded            | leave it to the superv.  |
-    | SIGCHLD   | looks which children were stopped or continued   | as Python has it         |
-    | SIGUSR2   | as Python has it                                 | handlers: dump the stack |
-    | SIGPIPE   | ignored                                          | ignored                  |
+| signal    | supervisor                                       | its children             |
+| SIGTERM   | leaves, drains, stops; a second one stops now    | leave it to the superv.  |
+| SIGINT    | drains, stops; a second one stops now            | leave it to the superv.  |
+| SIGHUP    | noted in the log; nothing is reloaded            | leave it to the superv.  |
+| SIGCHLD   | looks which children were stopped or continued   | as Python has it         |
+| SIGUSR2   | as Python has it                                 | handlers: dump the stack |
+| SIGPIPE   | ignored                                          | ignored                  |
 """
 
 from __future__ import annotations

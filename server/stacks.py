@@ -12,7 +12,8 @@ import os
 import signal
 
 ASK = signal.SIGUSR2
-MOST_BYTES = 8000  # of a stack: the innermost frames come first
+MOST_BYTES = 16000  # of a stack: the innermost frames come first
+OUR_OUTERMOST = " in run_handler"  # who called that is of no interest
 
 
 class StackFile:
@@ -28,9 +29,9 @@ class StackFile:
 
     def take(self) -> str:
         """What has been written, and forget it; "" if nothing was."""
-        text = os.pread(self.fd, MOST_BYTES, 0).decode(errors="replace").strip()
+        text = os.pread(self.fd, MOST_BYTES, 0).decode(errors="replace")
         self.clear()
-        return text
+        return without_supervisor(text.strip())
 
     def enable(self) -> None:
         """In the child: write the stack there when asked, and in a crash."""
@@ -39,3 +40,15 @@ class StackFile:
 
     def close(self) -> None:
         os.close(self.fd)
+
+
+def without_supervisor(text: str) -> str:
+    """`text` without the frames below the handler's own: those it got by the fork."""
+    kept, ours = [], True
+    for line in text.splitlines():
+        ours = ours or not line.startswith("  File")
+        if ours and OUR_OUTERMOST not in line:
+            kept.append(line)
+        else:
+            ours = False
+    return "\n".join(kept)

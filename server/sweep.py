@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .port import Port
 
 DECAY, HISTORY = "DecayRpcScheduler", "HistoryRpcScheduler"
+FOLLOW_NS = 100_000_000  # how often the history of calls is looked at
 
 
 class Sweep:
@@ -38,12 +39,13 @@ class Sweep:
         self._rows = shared.names.identities.rows
         self._index = shared.index("janitor")
         self._started_ns = port.created_ns
-        self._scheduler = ipc.scheduler.impl
+        self._decides = ipc.scheduler.impl == DECAY
+        self._follows, self._followed_ns = ipc.scheduler.impl == HISTORY, 0
         self._settings = ipc.decay_scheduler
         self._period_ns = ipc.decay_scheduler.period_ms * 1_000_000
         history = ipc.history_scheduler
         self._service_users = (
-            history.service_users if self._scheduler == HISTORY else self._settings.service_users
+            history.service_users if self._follows else self._settings.service_users
         )
         self._history = HistoryLevels(
             shared.geometry.identities, history.history_length, history.thresholds
@@ -52,7 +54,8 @@ class Sweep:
 
     def tick(self, now_ns: int) -> bool:
         """Whether a sweep was due, and done."""
-        if self._scheduler == HISTORY:
+        if self._follows:
+            self._followed_ns = now_ns
             self._follow_history()
         due = self.due(now_ns)
         if due <= 0:
@@ -60,16 +63,23 @@ class Sweep:
         self._columns.add(self._index, Counter.SWEEPS)
         self._columns.add(self._index, Counter.SWEEPS_MISSED, due - 1)
         costs = self._fold()
-        if self._scheduler == DECAY:
+        if self._decides:
             self._publish(costs)
         self._eviction.tick(now_ns, keep=self._history.counts > 0)
         return True
 
     def due(self, now_ns: int) -> int:
         """How many periods have passed without a sweep."""
+        return (now_ns - self._started_ns) // self._period_ns - self._counted()
+
+    def next_ns(self) -> int:
+        """When `tick` has something to do."""
+        sweep_ns = self._started_ns + (self._counted() + 1) * self._period_ns
+        return min(sweep_ns, self._followed_ns + FOLLOW_NS) if self._follows else sweep_ns
+
+    def _counted(self) -> int:
         counters = self._columns.counters[self._index]
-        counted = int(counters[Counter.SWEEPS]) + int(counters[Counter.SWEEPS_MISSED])
-        return (now_ns - self._started_ns) // self._period_ns - counted
+        return int(counters[Counter.SWEEPS]) + int(counters[Counter.SWEEPS_MISSED])
 
     def _fold(self) -> Int64s:
         """Decay all costs; returns the new ones."""

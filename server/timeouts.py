@@ -8,6 +8,7 @@ from .clients import Clients
 from .connection import Connection
 
 CHECK_NS = 500_000_000  # how often the watched connections are looked at
+LINGER_NS = 2_000_000_000  # for the client's end, after ours
 NEVER_NS = 1 << 63
 LEAST_BYTES_PER_S = 16 << 10  # of a message in arrival, on top of the time for its head
 
@@ -16,7 +17,7 @@ LEAST_BYTES_PER_S = 16 << 10  # of a message in arrival, on top of the time for 
 class Timeouts:
     """All in ns; 0: no limit."""
 
-    first_byte_ns: int = 10_000_000_000
+    first_byte_ns: int = 60_000_000_000
     header_ns: int = 10_000_000_000
     message_ns: int = 10_000_000_000
     idle_ns: int = 0
@@ -32,37 +33,51 @@ class ConnectionTimeouts:
 
     def check(self, now_ns: int) -> None:
         """Close what is over its time; at most every CHECK_NS."""
+        if now_ns >= self.next_ns:
+            watched = self._watched()
+            late = now_ns - self.next_ns > CHECK_NS
+            for connection in watched:
+                if late:
+                    _forgive(connection, now_ns)
+                self._check(connection, now_ns)
+            self.next_ns = NEVER_NS
         if self.next_ns == NEVER_NS and (self._clients.watched or self._limits.idle_ns):
             self.next_ns = now_ns + CHECK_NS
-        if now_ns < self.next_ns:
-            return
-        self.next_ns = NEVER_NS
-        watched = self._clients.by_fd.values() if self._limits.idle_ns else self._clients.watched
-        for connection in list(watched):
-            self._check(connection, now_ns)
-        if self._clients.watched or self._limits.idle_ns:
-            self.next_ns = now_ns + CHECK_NS
+
+    def _watched(self) -> list[Connection]:
+        clients = self._clients
+        return list(clients.by_fd.values() if self._limits.idle_ns else clients.watched)
 
     def _check(self, connection: Connection, now_ns: int) -> None:
-        limits = self._limits
-        if connection.stalled:
+        clients, limits = self._clients, self._limits
+        if connection.lingering:
+            if now_ns - connection.began_ns > LINGER_NS:
+                clients.close(connection)
+        elif connection.stalled:
             if limits.send_ns and now_ns - connection.sent_ns > limits.send_ns:
-                self._clients.give_up(connection)
+                clients.give_up(connection)
+        elif connection.input_over or connection.stopped or connection.queued:
+            pass  # it is we who do not read
         elif self._waits_too_long(connection, now_ns):
-            self._clients.timed_out(connection)
+            clients.timed_out(connection)
         elif connection.read_ns and not connection.wire.mid_message:
-            self._clients.watched.discard(connection)
+            clients.watched.discard(connection)
 
     def _waits_too_long(self, connection: Connection, now_ns: int) -> bool:
         limits, wire = self._limits, connection.wire
+        age_ns = now_ns - connection.began_ns
         if not connection.read_ns:
-            return (
-                bool(limits.first_byte_ns) and now_ns - connection.began_ns > limits.first_byte_ns
-            )
+            return 0 < limits.first_byte_ns < age_ns
         if wire.mid_message:
-            silent_ns, age_ns = now_ns - connection.read_ns, now_ns - connection.began_ns
             allowed_ns = limits.header_ns + wire.buffered * 1_000_000_000 // LEAST_BYTES_PER_S
-            return silent_ns > limits.message_ns or age_ns > allowed_ns
-        busy = connection.calls or wire.in_flight or connection.unsent
+            return now_ns - connection.read_ns > limits.message_ns or age_ns > allowed_ns
+        busy = wire.in_flight or connection.unsent
         last_ns = max(connection.read_ns, connection.sent_ns)
-        return bool(limits.idle_ns) and not busy and now_ns - last_ns > limits.idle_ns
+        return not busy and 0 < limits.idle_ns < now_ns - last_ns
+
+
+def _forgive(connection: Connection, now_ns: int) -> None:
+    """This process was stopped for a while: what the client sent meanwhile was not read."""
+    connection.began_ns = connection.sent_ns = now_ns
+    if connection.read_ns:
+        connection.read_ns = now_ns

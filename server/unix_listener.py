@@ -51,7 +51,7 @@ def listen_unix(path: str, backlog: int) -> tuple[socket.socket, UnixPath]:
 
 
 def _take_lock(path: str) -> int:
-    """A descriptor with the lock; an owner that ends removes the file, so look whether it is there."""
+    """A descriptor with the lock. (Its last owner removes the file: look whether it is there.)"""
     lock_path = _lock_path(path)
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     while True:
@@ -71,7 +71,7 @@ def _take_lock(path: str) -> int:
 
 
 def _clear_away(path: str) -> None:
-    """Remove the socket that a dead daemon left (lock held); anything else is not ours to remove."""
+    """Remove the socket that a dead daemon left (lock held); nothing else is ours to remove."""
     try:
         status = os.lstat(path)
     except FileNotFoundError:

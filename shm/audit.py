@@ -52,8 +52,10 @@ def _rings(table: CallTable) -> list[str]:
     bad, seen = [], Counter[int]()
     for level in range(table.geometry.levels):
         for cls in (states.SHORT, states.LONG):
-            total = 0
-            for place in table.rings.places(level, cls):
+            total, places = 0, table.rings.places(level, cls)
+            if places != table.rings.occupied(level, cls):
+                bad.append(f"level {level} class {cls}: the bitmap differs from its ring")
+            for place in places:
                 chain = table.rings.chain(level, cls, place)
                 bad += _chain(table, (level, cls, place), chain)
                 seen.update(chain)
@@ -105,6 +107,8 @@ def _principals(table: CallTable) -> list[str]:
     both = np.concatenate((table.recovery.slots_in(QUEUED), table.recovery.slots_in(HELD)))
     rows = (table.words[both, W_PRINCIPAL] & np.uint64(0xFFFF_FFFF)).astype(np.intp)
     counted = table.recovery.principal_waiting
+    if len(rows) and rows.max() >= len(counted):
+        return [f"principal {rows.max()} of a call is no row"]
     counts = np.bincount(rows, minlength=len(counted))
     wrong = np.flatnonzero(counts != counted).tolist()
     return [f"principals {wrong[:5]}: another number waits"] if wrong else []

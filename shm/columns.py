@@ -44,6 +44,7 @@ class Counter(enum.IntEnum):
     SWEEPS_MISSED = 22
     REAPED = 23
     SHUTTING_DOWN = 24  # refused because the server stops
+    REFUSED_CONNECTIONS = 25  # closed by the acceptor: too many, or no reader took them
 
 
 class Columns:
@@ -67,6 +68,11 @@ class Columns:
             METHOD_COLUMN, layout.method_columns, g.handlers * g.methods
         ).reshape(g.handlers, g.methods)
         self._methods, self._method_count = layout.method_columns // WORD, g.methods
+
+    def own(self, process: int) -> memoryview:
+        """The counters of `process`, which is this one: `own[Counter.CALLS] += 1`."""
+        first = self._counters + process * COUNTERS
+        return self._q[first : first + COUNTERS]
 
     def add(self, process: int, counter: int, amount: int = 1) -> None:
         """Add to `counter` of `process`, which is this one."""

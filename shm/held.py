@@ -111,7 +111,7 @@ class HeldChains:
     def chain(self, row: int) -> list[int]:
         """The slots that limiter `row` holds, first to last; for audits. ValueError as `follow`."""
         head = self._limiters + row * LIMITER_WORDS + L_HEAD
-        return follow(self._q, self._slots, head, len(self._words))
+        return follow(self._q, self._slots, head)
 
     def rebuild(self, held: Slots, levels: Slots) -> None:
         """Derive chains and counts from the words of the `held` slots, which are all there are."""

@@ -21,6 +21,7 @@ from .segment import Segment
 NAMES_LOCK = 1
 OTHERS = 0  # the identity row of all who found no row
 OTHERS_NAME = "(others)"
+NEVER_USED_NS = (1 << 64) - 1
 
 
 class NamesFull(Exception):
@@ -182,13 +183,21 @@ class Names:
         """The index of `field` of identity `row` in the segment's words."""
         return self.identities.first + row * self.identities.row_words + word_of(IDENTITY, field)
 
-    def evict(self, rows: list[int]) -> None:
-        """Free identity `rows`, which no slot names; who kept one sees another generation."""
+    def evict(self, rows: list[int], unused_since_ns: int = NEVER_USED_NS) -> list[int]:
+        """Free identity `rows`, which no slot names; who kept one sees another generation.
+
+        A row that was looked up after `unused_since_ns` stays. Returns the rows freed.
+        """
+        freed = []
         with self.lock:
             for row in rows:
+                if self.identities.q[self.word(row, "used_ns")] > unused_since_ns:
+                    continue
+                freed.append(row)
                 self.identities.q[self.word(row, "word")] += 1 << 32
                 self.identities.q[self.word(row, "hash")] = 0  # <- free
             self.identities.rebuild_index()
+        return freed
 
     def rebuild(self) -> None:
         """Both indices, after who was changing one died (names lock held)."""

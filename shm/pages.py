@@ -180,8 +180,9 @@ class PagePool:
         with self.lock:
             for pages in self._classes:
                 count = self._q[pages.free]
-                stack = pages.stack_words[:count].tolist()
-                if count > pages.count or len(set(stack)) != count:
+                stack = pages.stack_words[: min(count, pages.count)].tolist()
+                numbers = range(pages.first, pages.first + pages.count)
+                if len({page for page in stack if page in numbers}) != count:
                     bad.append(f"free stack of page {pages.first}: {count} entries, not distinct")
                     continue
                 used = self._in_use(pages)
@@ -199,9 +200,12 @@ class PagePool:
     def _in_use(self, pages: _PageClass) -> npt.NDArray[np.bool_]:
         owner = pages.records[:, 0]
         slot = (owner & np.uint64(_SLOT_MASK)).astype(np.intp)
-        generation = self._states[slot] >> np.uint64(states.GENERATION_SHIFT)
+        known = slot < len(self._states)  # a scribbled word names no slot, and the page is free
+        generation = self._states[slot * known] >> np.uint64(states.GENERATION_SHIFT)
         ahead = (owner >> np.uint64(32)) - generation & np.uint64(0xFFFF_FFFF)
-        used: npt.NDArray[np.bool_] = ((owner & np.uint64(USED)) != 0) & (ahead <= np.uint64(1))
+        used: npt.NDArray[np.bool_] = (
+            known & ((owner & np.uint64(USED)) != 0) & (ahead <= np.uint64(1))
+        )
         return used
 
     def _pop(self, pages: _PageClass, count: int, slot: int, kind: int) -> int:

@@ -71,6 +71,10 @@ class ServerPhase:
     def get(self) -> states.Phase:
         return states.Phase(self._q[self._phase])
 
+    def reached(self, phase: states.Phase) -> bool:
+        """Whether the server is in `phase` or in a later one."""
+        return self._q[self._phase] >= phase
+
     def set(self, phase: states.Phase, now_ns: int) -> None:
         self._q[self._since] = now_ns
         self._q[self._phase] = phase

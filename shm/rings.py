@@ -29,17 +29,18 @@ MOST_BACK = 64  # turns; who comes anew gets the level's turn, and so this many 
 Slots = npt.NDArray[np.intp]
 
 
-def follow(q: memoryview, slot0: int, head: int, most: int) -> list[int]:
+def follow(q: memoryview, slot0: int, head: int) -> list[int]:
     """The slots of the chain whose first and last are named by the words `head` and `head` + 1.
 
-    ValueError if a link back or the end is another, or the chain has more than `most` slots.
+    ValueError if a link back or the end is another. (A loop would come back to a slot by another
+    link than the first time.)
     """
     slots: list[int] = []
     at, before = q[head], 0
     while at:
         own = slot0 + (at - 1) * SLOT_WORDS
-        if q[own + W_PREV] != before or len(slots) == most:
-            raise ValueError(f"the chain is broken at slot {at - 1}, its {len(slots)}th")
+        if q[own + W_PREV] != before:
+            raise ValueError(f"the chain is broken at slot {at - 1}, which names another before it")
         slots.append(at - 1)
         before, at = at, q[own + W_NEXT]
     if q[head + 1] != before:
@@ -145,33 +146,36 @@ class TurnRings:
         return q[ring + self._bitmap + 2 * place] - 1
 
     def first_of_level(self, level: int) -> int:
-        """The smaller by (turn, seq) of both classes' first slots; -1 if none waits.
-
-        The level's turn moves up to that slot's: nothing that waits is at an earlier one.
-        """
+        """The smaller by (turn, seq) of both classes' first slots; -1 if none waits."""
         q = self._q
         short, long = self.first(level, states.SHORT), self.first(level, states.LONG)
         if short < 0 or long < 0:
-            slot = short if long < 0 else long
-        else:
-            a, b = (self._slots + s * SLOT_WORDS for s in (short, long))
-            slot = short if (q[a + W_TURN], q[a + W_SEQ]) < (q[b + W_TURN], q[b + W_SEQ]) else long
-        if slot >= 0:
-            turn = q[self._slots + slot * SLOT_WORDS + W_TURN]
-            if turn > q[self.turn_word + level]:
-                q[self.turn_word + level] = turn
-        return slot
+            return short if long < 0 else long
+        a, b = (self._slots + s * SLOT_WORDS for s in (short, long))
+        return short if (q[a + W_TURN], q[a + W_SEQ]) < (q[b + W_TURN], q[b + W_SEQ]) else long
+
+    def reach(self, slot: int) -> None:
+        """`slot`, the first of its level, is drawn: nothing waits there at an earlier turn."""
+        q, own = self._q, self._slots + slot * SLOT_WORDS
+        at = self.turn_word + (q[own] >> states.LEVEL_SHIFT & states.LEVEL_MASK)
+        if q[own + W_TURN] > q[at]:
+            q[at] = q[own + W_TURN]
 
     def chain(self, level: int, cls: int, place: int) -> list[int]:
         """The slots of one place's chain, first to last; for audits. ValueError as `follow`."""
         head = self._rings + (level * CLASSES + cls) * self._stride + self._bitmap + 2 * place
-        return follow(self._q, self._slots, head, len(self._words))
+        return follow(self._q, self._slots, head)
 
     def places(self, level: int, cls: int) -> list[int]:
         """The places that the bitmap says are not empty; for audits."""
         ring = self._ring_words[level * CLASSES + cls, : self._bitmap]
         bits = np.unpackbits(ring.view(np.uint8), bitorder="little")
         return [int(place) for place in np.flatnonzero(bits)]
+
+    def occupied(self, level: int, cls: int) -> list[int]:
+        """The places that have a first or a last slot: the same ones; for audits."""
+        ends = self._ring_words[level * CLASSES + cls, self._bitmap :].reshape(-1, 2)
+        return [int(place) for place in np.flatnonzero(ends.any(axis=1))]
 
     def rebuild(self, queued: Slots, in_turn: bool) -> None:
         """Derive every ring from the words of the `queued` slots, which are all that wait."""

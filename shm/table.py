@@ -72,6 +72,7 @@ class CallTable:
         self.blocks = PolicyBlocks(segment)
         self.pages = PagePool(segment)
         self.policy, self.policy_version = QueuePolicy(), -1
+        self._opened: dict[int, int] = {}  # latest turn given by `_open`, by its last_turn word
         self.recovery = Recovery(self)
         self.queue_lock = segment.lock_at(QUEUE_LOCK, "queue", self.recovery.rebuild_queue)
         self.answer_locks = [self._answer_lock(reader) for reader in range(g.readers)]
@@ -264,6 +265,8 @@ class CallTable:
             row = self.held.blocker(slot, now_ns) if limited else -1
             if row < 0:
                 self._advance_cursor(policy)
+                if slot >= 0:
+                    self.rings.reach(slot)
                 return slot
             self._hold(slot, row)
         return -1
@@ -342,18 +345,32 @@ class CallTable:
     def _open(self, policy: QueuePolicy, now_ns: int) -> None:
         """Calls whose limiter has opened wait again, at their old place or the nearest."""
         q = self.q
+        self._opened.clear()
         while (slot := self.held.first_open(now_ns)) >= 0:
             own = self.slot0 + slot * SLOT_WORDS
             word = q[own]
             level = word >> states.LEVEL_SHIFT & states.LEVEL_MASK
             self.held.unlink(slot, level)
-            turn = q[self.rings.turn_word + level]
-            if policy.in_turn:
-                turn = max(turn, q[own + W_TURN])
+            turn = self._turn_again(policy, own, level)
             q[own + W_TURN] = turn
             q[own] = word & ~states.STATE_MASK | QUEUED  # <- opened here
             self.rings.insert(level, q[own + W_CALL] >> states.CLASS_SHIFT & 1, turn, slot)
             q[self.waiting_word] += 1
+
+    def _turn_again(self, policy: QueuePolicy, own: int, level: int) -> int:
+        """The turn of a call that was held; in turn, too, when its level has passed its own.
+
+        (All at the level's turn, they would go one after the other, ahead of everybody else.)
+        """
+        q, now = self.q, self.q[self.rings.turn_word + level]
+        if not policy.in_turn:
+            return now
+        last = self.last_turn0 + (q[own + W_PRINCIPAL] & 0xFFFF_FFFF) * MAX_LEVELS + level
+        turn = max(now, q[own + W_TURN], self._opened.get(last, -1) + 1)
+        turn = min(turn, now + self.rings.turns - 1)
+        self._opened[last] = turn
+        q[last] = max(q[last], turn)
+        return turn
 
     def _unlink(self, slot: int, own: int, word: int) -> None:
         q = self.q

@@ -32,13 +32,20 @@ _FRAMINGS: Final[dict[str, type[LineFraming | ContentLengthFraming | HttpFraming
 
 
 class Wire:
-    """Sniffs the framing, then hands everything to it: it never changes again."""
+    """Sniffs the framing, then hands everything to it: it never changes again.
 
-    __slots__ = ("_framing", "_limits")
+    next_event() -> Event | None
+        None = nothing to do until more bytes come or, with exchanges in flight, an answer.
+    answer(exchange, body, status=200) -> bytes
+        The bytes that may be sent now: b"" while HTTP holds them back, or several answers. `body`
+        None answers a message of notifications only; `status` counts for HTTP alone.
+    """
+
+    __slots__ = ("_framing", "_limits", "answer", "next_event")
 
     def __init__(self, limits: WireLimits) -> None:
         self._limits = limits
-        self._framing: Framing = Sniffer()
+        self._use(Sniffer())
 
     def receive(self, data: bytes) -> None:
         """Bytes from the socket; ignored once the input is over."""
@@ -50,17 +57,6 @@ class Wire:
     def receive_eof(self) -> None:
         """The peer will send nothing more; it may still read."""
         self._framing.receive_eof()
-
-    def next_event(self) -> Event | None:
-        """None = nothing to do until more bytes come or, with exchanges in flight, an answer."""
-        return self._framing.next_event()
-
-    def answer(self, exchange: int, body: bytes | None, status: int = 200) -> bytes:
-        """The bytes that may be sent now: b"" while HTTP holds them back, or several answers.
-
-        `body` None answers a message of notifications only; `status` counts for HTTP alone.
-        """
-        return self._framing.answer(exchange, body, status)
 
     def health_answer(self, exchange: int, ok: bool, text: str) -> bytes:
         """As `answer`, for a `Health` event: 200 or 503 with one line of text."""
@@ -107,5 +103,9 @@ class Wire:
     def _settle(self, sniffer: Framing) -> None:
         """Puts the framing that the first bytes show in the sniffer's place."""
         if isinstance(sniffer, Sniffer) and sniffer.verdict in _FRAMINGS:
-            self._framing = _FRAMINGS[sniffer.verdict](self._limits)
+            self._use(_FRAMINGS[sniffer.verdict](self._limits))
             self._framing.receive(sniffer.start)
+
+    def _use(self, framing: Framing) -> None:
+        self._framing = framing
+        self.next_event, self.answer = framing.next_event, framing.answer

@@ -51,7 +51,7 @@ class Framing:
     def next_event(self) -> Event | None:
         raise NotImplementedError
 
-    def answer(self, exchange: int, body: bytes | None, status: int) -> bytes:
+    def answer(self, exchange: int, body: bytes | None, status: int = 200) -> bytes:
         raise NotImplementedError
 
     def health_answer(self, exchange: int, ok: bool, text: str) -> bytes:

@@ -83,7 +83,7 @@ class HttpFraming(Framing):
         self.mid_message = event is None and self._is_unfinished()
         return event
 
-    def answer(self, exchange: int, body: bytes | None, status: int) -> bytes:
+    def answer(self, exchange: int, body: bytes | None, status: int = 200) -> bytes:
         waiting = self._answers.find(exchange)
         return self._settle(waiting, render(waiting, status, JSON, body or b""))
 
@@ -137,7 +137,7 @@ class HttpFraming(Framing):
         if buffer and buffer[0] == _CR:
             blank = _BLANK_LINES.match(buffer)
             del buffer[: blank.end() if blank else 0]
-            if buffer == b"\r":
+            if buffer == b"\r":  # half of one more
                 return None
         try:
             end = self._finder.find(buffer)

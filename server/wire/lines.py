@@ -21,7 +21,7 @@ _CR = 0x0D
 class LineFraming(Framing):
     """Complete lines wait in `_lines`, the unfinished one in `_tail`: no byte is scanned twice."""
 
-    __slots__ = ("_lines", "_max_bytes", "_overlong", "_tail")
+    __slots__ = ("_line_bytes", "_lines", "_max_bytes", "_overlong", "_tail")
 
     name: ClassVar[FramingName] = "lines"
 
@@ -29,12 +29,13 @@ class LineFraming(Framing):
         super().__init__()
         self._max_bytes = limits.max_message_bytes
         self._lines: deque[bytes] = deque()
+        self._line_bytes = 0  # of them, newlines included
         self._tail = bytearray()
         self._overlong = False
 
     @property
     def buffered(self) -> int:
-        return len(self._tail) + sum(map(len, self._lines))
+        return self._line_bytes + len(self._tail)
 
     def receive(self, data: bytes) -> None:
         if self.closing or self._overlong:
@@ -47,6 +48,7 @@ class LineFraming(Framing):
             self._tail.clear()
         last = lines.pop()
         self._lines.extend(lines)
+        self._line_bytes += sum(map(len, lines)) + len(lines)
         if last:
             self._keep(last)
 
@@ -54,11 +56,13 @@ class LineFraming(Framing):
         self.eof = True
         if self._tail:
             self._lines.append(bytes(self._tail))
+            self._line_bytes += len(self._tail) + 1
             self._tail.clear()
 
     def next_event(self) -> Event | None:
         while self._lines:
             line = self._lines.popleft()
+            self._line_bytes -= len(line) + 1
             if len(line) > self._max_bytes:
                 return self._refuse()
             if line and not line.isspace():
@@ -67,7 +71,7 @@ class LineFraming(Framing):
                 return Message(self.exchanges, line[:-1] if line[-1] == _CR else line)
         return self._without_a_line()
 
-    def answer(self, exchange: int, body: bytes | None, status: int) -> bytes:
+    def answer(self, exchange: int, body: bytes | None, status: int = 200) -> bytes:
         self.in_flight -= 1
         return b"" if body is None else body + b"\n"
 
@@ -97,4 +101,5 @@ class LineFraming(Framing):
 
     def _forget_input(self) -> None:
         self._lines.clear()
+        self._line_bytes = 0
         self._tail.clear()

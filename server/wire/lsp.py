@@ -71,7 +71,7 @@ class ContentLengthFraming(Framing):
         self.exchanges += 1
         return Message(self.exchanges, body)
 
-    def answer(self, exchange: int, body: bytes | None, status: int) -> bytes:
+    def answer(self, exchange: int, body: bytes | None, status: int = 200) -> bytes:
         self.in_flight -= 1
         return b"" if body is None else frame(body)
 

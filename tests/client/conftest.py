@@ -17,10 +17,14 @@ TRANSPORTS = ["tcp", "unix", "http", "http+unix"]
 
 
 class Peer:
-    """The server's end of one connection. `number` counts the connections from 0."""
+    """The server's end of one connection. `number` counts the connections from 0.
 
-    def __init__(self, sock: socket.socket, number: int, http: bool) -> None:
+    `gate` is shut until the test opens it, or is over.
+    """
+
+    def __init__(self, sock: socket.socket, number: int, http: bool, gate: threading.Event) -> None:
         self.number = number
+        self.gate = gate
         self.headers: dict[str, str] = {}
         self._http = http
         self._socket = sock
@@ -73,6 +77,7 @@ class FakeServer:
     def __init__(self, script: Script, kind: str, directory: Path) -> None:
         self._script = script
         self._http = kind.startswith("http")
+        self.gate = threading.Event()
         self.ended = threading.Semaphore(0)  # released when a connection has been closed
         self._errors: list[Exception] = []
         self._peers: list[Peer] = []
@@ -93,6 +98,7 @@ class FakeServer:
         return len(self._peers)
 
     def stop(self) -> None:
+        self.gate.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._threads[0].join()
         self._listener.close()
@@ -109,7 +115,7 @@ class FakeServer:
                 sock = self._listener.accept()[0]
             except OSError:
                 return
-            self._peers.append(Peer(sock, number, self._http))
+            self._peers.append(Peer(sock, number, self._http, self.gate))
             self._threads.append(threading.Thread(target=self._run, args=[self._peers[-1]]))
             self._threads[-1].start()
 

@@ -149,19 +149,22 @@ def test_a_sender_waits_for_room_and_goes_on(serve: Serve) -> None:
 
 
 def test_a_server_that_takes_nothing_in_is_not_waited_for_past_the_deadline(serve: Serve) -> None:
-    released = threading.Event()
-
     def script(peer: Peer) -> None:
-        released.wait()
+        peer.send(result(peer.receive(), "connected"))
+        peer.gate.wait()
 
     async def work(client: AsyncClient) -> None:
+        assert await client.call("m") == "connected"
         text = "x" * (16 * MIB)
         calls = (client.call("m", text, timeout=0.05) for _ in range(3))
         errors = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(error) for error in errors] == [DeadlineExceeded] * 3
+        assert client._connection is not None
+        transport = client._connection._transport
+        assert transport is not None
+        assert transport.get_write_buffer_size() < 17 * MIB  # of one of the three, not of all
 
     run(work, serve(script).address)
-    released.set()
 
 
 @pytest.mark.parametrize("part", [b"", b'{"jsonrpc":"2.0","id":1,"result":"whole'])
@@ -205,12 +208,14 @@ def test_a_stranger_at_the_address_is_recognised(serve: Serve, kind: str) -> Non
 
 def test_a_call_whose_time_is_over_leaves_the_connection_to_the_others(serve: Serve) -> None:
     def script(peer: Peer) -> None:
+        peer.send(result(peer.receive(), "connected"))
         requests = [peer.receive(), peer.receive()]
         for request in reversed(requests):
             peer.send(result(request, request["method"]))
         peer.send(result(peer.receive(), "third"))
 
     async def work(client: AsyncClient) -> None:
+        assert await client.call("m") == "connected"
         with pytest.raises(DeadlineExceeded, match=r"first at .*: no answer within 0\.02 s"):
             await client.call("first", timeout=0.02)
         assert await client.call("second") == "second"
@@ -237,7 +242,7 @@ def test_a_cancelled_task_takes_its_call_back(serve: Serve, kind: str) -> None:
 
     async def work(client: AsyncClient) -> None:
         task = asyncio.create_task(client.call("m"))
-        await asyncio.to_thread(received.wait)
+        await asyncio.to_thread(received.wait, 60)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -258,7 +263,7 @@ def test_closing_ends_the_calls_under_way_and_refuses_new_ones(serve: Serve) -> 
 
     async def work(client: AsyncClient) -> None:
         task = asyncio.create_task(client.call("m"))
-        await asyncio.to_thread(received.wait)
+        await asyncio.to_thread(received.wait, 60)
         await client.close()
         with pytest.raises(ConnectionLost, match="closed by this client"):
             await task

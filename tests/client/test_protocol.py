@@ -93,20 +93,6 @@ def test_an_error_object_is_the_answer_of_one_call() -> None:
     assert "m at tcp://h:1: full (-32005)" in str(answer.error)
 
 
-def test_the_answer_of_a_forgotten_call_is_dropped() -> None:
-    protocol = lines(2)
-    protocol.forget(1)
-    assert protocol.receive(line(result(1)) + line(result(2))) == [Answer(2)]
-    assert not protocol.ended
-
-
-def test_over_http_a_forgotten_call_keeps_its_place() -> None:
-    protocol = http(2)
-    protocol.forget(1)
-    assert protocol.receive(post(result(1))) == []
-    assert kinds(protocol.receive(post(error(None)))) == {2: RemoteError}
-
-
 @pytest.mark.parametrize(
     "value",
     [result(3), result(True), result(1.0), result("1"), result(None), error(9), 7, None, {}, [7]],
@@ -192,13 +178,6 @@ def test_an_error_without_id_that_could_be_anyone_s_explains_the_end() -> None:
     )
 
 
-def test_an_error_without_id_is_not_blamed_on_another_while_a_forgotten_call_is_open() -> None:
-    protocol = lines(2)
-    protocol.forget(1)
-    assert protocol.receive(line(error(None))) == []
-    assert protocol.receive(line(result(2))) == [Answer(2)]
-
-
 def test_http_errors_and_empty_answers_cost_only_their_own_exchange() -> None:
     protocol = http(4)
     wire = post(None) + b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\noops"
@@ -236,9 +215,8 @@ def test_after_connection_close_the_later_calls_are_lost() -> None:
 def test_the_end_of_the_connection_fails_every_open_call_once() -> None:
     protocol = lines(3)
     protocol.receive(line(result(2)) + b'{"id":1,"res')
-    protocol.forget(3)
     answers = protocol.receive_eof()
-    assert kinds(answers) == {1: ConnectionLost}
+    assert kinds(answers) == {1: ConnectionLost, 3: ConnectionLost}
     assert "m at tcp://h:1: the server closed the connection in the middle of an answer" in str(
         answers[0].error
     )

@@ -29,7 +29,7 @@ def result(request: Any, value: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": request["id"], "result": value}
 
 
-def first_params(peer: Peer, count: int) -> list[Any]:
+def receive(peer: Peer, count: int) -> list[Any]:
     return [peer.receive() for _ in range(count)]
 
 
@@ -162,19 +162,15 @@ def test_a_server_that_waits_for_its_answers_to_be_taken_does_not_block_the_send
 
 
 def test_a_server_that_takes_nothing_in_is_given_up_at_the_deadline(serve: Serve) -> None:
-    released = threading.Event()
-
     def script(peer: Peer) -> None:
-        if peer.number == 0:
-            released.wait()
-        else:
-            peer.send(result(peer.receive(), "here"))
+        peer.send(result(peer.receive(), "here"))
+        peer.gate.wait()
 
     with Client(serve(script).address) as client:
+        assert client.call("m") == "here"
         with pytest.raises(DeadlineExceeded, match=r"no answer within 0\.05 s"):
             client.call("m", "x" * (16 * MIB), timeout=0.05)
         assert client.call("m") == "here"
-        released.set()
 
 
 @pytest.mark.parametrize("part", [b"", b"{", b'{"jsonrpc":"2.0","id":1,"result":"whole'])
@@ -183,7 +179,7 @@ def test_a_server_that_dies_fails_the_calls_under_way_and_the_next_connects_anew
     serve: Serve, kind: str, part: bytes
 ) -> None:
     def script(peer: Peer) -> None:
-        requests = first_params(peer, 2 if peer.number == 0 else 1)
+        requests = receive(peer, 2 if peer.number == 0 else 1)
         if peer.number == 0:
             peer.send_raw(part)
         else:
@@ -236,12 +232,14 @@ def test_a_stranger_at_the_address_is_recognised(serve: Serve, kind: str) -> Non
 
 def test_a_call_whose_time_is_over_leaves_the_connection_to_the_others(serve: Serve) -> None:
     def script(peer: Peer) -> None:
-        for request in reversed(first_params(peer, 2)):
+        peer.send(result(peer.receive(), "connected"))
+        for request in reversed(receive(peer, 2)):
             peer.send(result(request, request["method"]))
         peer.send(result(peer.receive(), "third"))
 
     server = serve(script)
     with Client(server.address) as client:
+        assert client.call("m") == "connected"
         with pytest.raises(DeadlineExceeded, match=r"first at .*: no answer within 0\.02 s"):
             client.call("first", timeout=0.02)
         assert client.call("second") == "second"
@@ -250,19 +248,18 @@ def test_a_call_whose_time_is_over_leaves_the_connection_to_the_others(serve: Se
 
 
 def test_waiting_can_end_before_the_call_does(serve: Serve) -> None:
-    asked = threading.Event()
-
     def script(peer: Peer) -> None:
         request = peer.receive()
-        asked.wait()
+        peer.gate.wait()
         peer.send(result(request, "late"))
 
-    with Client(serve(script).address) as client:
+    server = serve(script)
+    with Client(server.address) as client:
         future = client.submit("m")
         with pytest.raises(TimeoutError, match=r"no answer yet after 0\.01 s"):
             future.result(timeout=0.01)
         assert not future.done()
-        asked.set()
+        server.gate.set()
         assert future.result() == "late"
 
 
@@ -284,7 +281,7 @@ def test_an_answer_that_came_in_time_counts_although_no_one_took_it_in_before(
 
 def test_a_call_can_be_taken_back(serve: Serve) -> None:
     def script(peer: Peer) -> None:
-        call, cancel = first_params(peer, 2)
+        call, cancel = receive(peer, 2)
         assert cancel["method"] == "rpc.cancel"
         assert cancel["params"] == {"id": call["id"]}
         assert "id" not in cancel
@@ -325,7 +322,7 @@ def test_many_threads_share_one_connection(serve: Serve, kind: str) -> None:
 def test_the_calls_of_many_threads_are_under_way_at_once(serve: Serve) -> None:
     def script(peer: Peer) -> None:
         for _ in range(20):
-            for request in reversed(first_params(peer, 8)):
+            for request in reversed(receive(peer, 8)):
                 peer.send(result(request, request["params"][0]))
 
     server = serve(script)
@@ -341,17 +338,16 @@ def test_the_calls_of_many_threads_are_under_way_at_once(serve: Serve) -> None:
 
 
 def test_many_threads_may_wait_for_one_future(serve: Serve) -> None:
-    go = threading.Event()
-
     def script(peer: Peer) -> None:
         request = peer.receive()
-        go.wait()
+        peer.gate.wait()
         peer.send(result(request, 1))
 
-    with Client(serve(script).address) as client, ThreadPoolExecutor(4) as pool:
+    server = serve(script)
+    with Client(server.address) as client, ThreadPoolExecutor(4) as pool:
         future = client.submit("m")
         waiting = [pool.submit(future.result) for _ in range(4)]
-        go.set()
+        server.gate.set()
         assert [waiter.result() for waiter in waiting] == [1] * 4
 
 
@@ -359,7 +355,7 @@ def test_closing_ends_the_calls_under_way_and_refuses_new_ones(serve: Serve) -> 
     received = threading.Event()
 
     def script(peer: Peer) -> None:
-        first_params(peer, 2)
+        receive(peer, 2)
         received.set()
         peer.receive()
 
@@ -431,7 +427,7 @@ def test_a_refused_hello_fails_the_call_before_it_is_sent(serve: Serve) -> None:
 
 def test_a_hello_that_is_not_answered_fails_at_the_connect_time_out(serve: Serve) -> None:
     def script(peer: Peer) -> None:
-        first_params(peer, 2)
+        receive(peer, 2)
 
     late = pytest.raises(DeadlineExceeded, match=r"faircall\.hello at .* within 0\.02 s")
     with Client(serve(script).address, user="ann", connect_timeout=0.02) as client, late:

@@ -41,7 +41,7 @@ DEVIATIONS = (
     _row(
         "decay_scheduler",
         "context_identity_provider",
-        "complete dump priority metrics",
+        "complete dump priority admin_priority metrics",
         hadoop="a call without a context has a level, but recording its cost fails",
         ours="it is charged to the identity IdentityProvider.Unknown, which also has a level",
         shown_by="test_a_missing_identity_is_charged_like_any_other",

@@ -14,13 +14,18 @@ from faircall.scheduling.turns import C
 NAMESPACE = "ipc.8020"
 RUNNING_SYSTEM = {f"{NAMESPACE}.decay-scheduler.backoff.responsetime.mode": "hadoop"}
 
+
+class NoSuchElement(LookupError):
+    """An element was asked of an empty queue."""
+
+
 _EXCEPTIONS: tuple[tuple[type[Exception], str], ...] = (
     (NotParseable, "NumberFormatException"),
     (BadValue, "IllegalArgumentException"),
     (UnknownClass, "ClassNotFoundException"),
     (NotBuilt, "RuntimeException"),
     (NotImplementedError, "NotImplementedException"),
-    (LookupError, "NoSuchElementException"),
+    (NoSuchElement, "NoSuchElementException"),
 )
 
 
@@ -33,7 +38,7 @@ def answer(call: Callable[[], object]) -> object:
     """What `call` returns, or the recorded form of the error that it raises."""
     try:
         return call()
-    except (ValueError, NotImplementedError, LookupError) as error:
+    except tuple(kind for kind, _ in _EXCEPTIONS) as error:
         described = {
             "type": java_name(error),
             "cause": error.__cause__ and java_name(error.__cause__),

@@ -137,7 +137,7 @@ class QueueOperations:
     @staticmethod
     def _existing(call: Call | None) -> str:
         if call is None:
-            raise LookupError("the queue is empty")
+            raise oracle.NoSuchElement("the queue is empty")
         return call.id
 
 

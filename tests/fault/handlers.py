@@ -29,13 +29,9 @@ def claim(world: World) -> Act:
 
 def claim_several(world: World) -> Act:
     """Nobody is idle, and all calls are known to be short: one claim takes four, of two levels."""
-    world.reader(0).offer([world.call(who=3)])
-    world.handler(1).claim()
-    world.handler(0).claim()
     for who in (1, 1, 1, 2, 2):
         world.reader(who % 2).offer([world.call(who=who, expected_ns=1000, level=who - 1)])
-    busy = world.shared.segment.q
-    busy[world.table.idle_word] = 0
+    world.q[world.table.idle_word] = 0
 
     def operation() -> None:
         assert len(world.handler(0).claim()) == 4

@@ -13,7 +13,7 @@ from .world import POLICY, World
 
 
 def claims_of_all_kinds(world: World) -> None:
-    """Handler 0 dies with: one answered, one begun, one begun that may be repeated, one to begin."""
+    """Handler 0 dies with one answered, one begun, one given up and two that did not begin."""
     reader, handler = world.reader(0), world.handler(0)
     reader.offer([world.call(idempotent=tag == 3, answers=9000) for tag in (1, 2, 3, 4, 5)])
     for _ in range(5):
@@ -122,9 +122,7 @@ def arrival_order(world: World) -> Act:
         if not in_turn:
             assert world.run_order()[0] == tags, "not in the order of arrival"
 
-    return Act(
-        operation=act.operation, repaired=act.repaired, finished=finished, keeps_order=False
-    )
+    return Act(operation=act.operation, repaired=act.repaired, finished=finished, keeps_order=False)
 
 
 def rebuild_pages(world: World) -> Act:

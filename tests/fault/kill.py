@@ -62,7 +62,7 @@ def meet(fate: Fate, point: int, action: Callable[[], object]) -> bool:
 
 
 def stop_at(point: int, action: Callable[[], object]) -> int:
-    """Run `action` in a fork that stops itself before bytecode `point`: its pid, or 0 if it ended."""
+    """Run `action` in a fork that stops before bytecode `point`: its pid, or 0 if it ended."""
     pid = start(lambda: _meet(Fate.STOP, point, action))
     _, status = os.waitpid(pid, os.WUNTRACED)
     return pid if os.WIFSTOPPED(status) else 0

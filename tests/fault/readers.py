@@ -120,9 +120,7 @@ SCENARIOS = [
     Scenario(enqueue),
     Scenario(enqueue, ARRIVAL_ORDER, "_in_arrival_order"),
     Scenario(enqueue_overflowing, QueuePolicy(capacities=(1, 1, 1, 2), max_principal=16)),
-    Scenario(
-        enqueue_of_a_full_principal, QueuePolicy(capacities=(8, 8, 8, 8), max_principal=2)
-    ),
+    Scenario(enqueue_of_a_full_principal, QueuePolicy(capacities=(8, 8, 8, 8), max_principal=2)),
     Scenario(stage_and_enqueue),
     Scenario(gather),
     Scenario(withdraw_waiting),

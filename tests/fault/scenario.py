@@ -6,15 +6,18 @@ somewhere in the operation, lets the janitor recover, finishes everything else, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 
 from faircall.shm.policy import QueuePolicy
 
-from .kill import Fate, meet
+from .kill import Fate, bytecodes, meet, stores
 from .world import POLICY, World
 
 READER, HANDLER = "reader", "handler"
+NEVER = 1 << 40  # a point behind the end of every operation
 
 
 def _nothing() -> None:
@@ -58,27 +61,32 @@ class Stage:
         self.order = self.world.run_order()
         self.world.restore(self.start)
 
-    def endure(self, fate: Fate, point: int, others_first: bool) -> bool:
-        """One death at `point`, and everything after it; False if the operation ended before.
+    def close(self) -> None:
+        self.world.close()
+
+    def die(self, fate: Fate, point: int) -> bool:
+        """From the start, the victim dies before bytecode `point`; False if it ended before."""
+        self.world.restore(self.start)
+        met = meet(fate, point, self.act.operation)
+        self.act.at_once()
+        return met
+
+    def settle(self, others_first: bool) -> None:
+        """Recover, finish everything, and verify.
 
         With `others_first` the living finish what they can before the janitor does anything.
         """
-        world, act = self.world, self.act
-        world.restore(self.start)
-        met = meet(fate, point, act.operation)
-        act.at_once()
-        if others_first and (HANDLER, 1) not in act.dead:
-            while world.handler(1).work():
+        if others_first:
+            while self.world.handler(1).work():
                 pass
-            world.reader(1).gather()
+            self.world.reader(1).gather()
         self._recover()
-        assert world.audit() == []
-        act.repaired()
-        world.finish()
-        world.verify()
+        assert self.world.audit() == []
+        self.act.repaired()
+        self.world.finish()
+        self.world.verify()
         self._verify_order(others_first)
-        act.finished()
-        return met
+        self.act.finished()
 
     def _recover(self) -> None:
         self.world.shared.locks_touched()
@@ -89,7 +97,7 @@ class Stage:
                 self.world.bury_handler(number)
 
     def _verify_order(self, others_first: bool) -> None:
-        """A death must not reorder calls; but what a dead handler had, returns when it is buried."""
+        """A death must not reorder calls; but those of a dead handler return when it is buried."""
         if self.act.keeps_order and not (others_first and (HANDLER, 0) in self.act.dead):
             for ran, wanted in zip(self.world.run_order(), self.order, strict=True):
                 both = {*ran} & {*wanted}
@@ -97,12 +105,34 @@ class Stage:
                 assert [tag for tag in ran if tag in both] == in_order, "the order changed"
 
 
-def endure_all(scenario: Scenario, fate: Fate, points: Callable[[Stage], Iterable[int]]) -> int:
-    """Deaths at all `points`, and one end without; janitor and others take turns in being first."""
-    stage = Stage(scenario)
-    count = 0
-    for index, point in enumerate(points(stage)):
-        assert stage.endure(fate, point, others_first=bool(index % 2)), f"no bytecode {point}"
-        count += 1
-    assert not stage.endure(fate, 1 << 40, others_first=False)
-    return count
+def endure_stores(scenario: Scenario, fate: Fate, step: int = 1) -> int:
+    """Deaths behind every `step`-th store, and an end without; how many.
+
+    Janitor and others take turns in being first.
+    """
+    with closing(Stage(scenario)) as stage:
+        points = stores(stage.act.operation, stage.world.watched())[::step]
+        for index, point in enumerate(points):
+            assert stage.die(fate, point), f"there is no bytecode {point}"
+            stage.settle(others_first=bool(index % 2))
+        assert not stage.die(fate, NEVER)
+        stage.settle(others_first=False)
+    return len(points)
+
+
+def endure_bytecodes(scenario: Scenario, fate: Fate, third: int) -> int:
+    """Deaths before every bytecode of a third of the operation (0, 1 or 2); how many.
+
+    Worlds that are left alike are settled twice.
+    """
+    with closing(Stage(scenario)) as stage:
+        count = bytecodes(stage.act.operation)
+        points = range(1 + count * third // 3, 1 + count * (third + 1) // 3)
+        left: Counter[bytes] = Counter()
+        for point in points:
+            assert stage.die(fate, point), f"there is no bytecode {point}"
+            digest = stage.world.digest()
+            left[digest] += 1
+            if left[digest] <= 2:
+                stage.settle(others_first=left[digest] == 2)
+    return len(points)

@@ -7,34 +7,23 @@ from __future__ import annotations
 
 import pytest
 
-from . import handlers, janitors, readers, twice
-from .kill import Fate, stores
-from .scenario import Scenario, Stage, endure_all
-
-ONCE = [*readers.SCENARIOS, *handlers.SCENARIOS, *janitors.SCENARIOS]
-
-
-def names(scenario: Scenario) -> str:
-    return scenario.name
-
-
-def behind_stores(stage: Stage) -> list[int]:
-    return stores(stage.act.operation, stage.world.watched())
+from .arena import OPERATIONS, REBUILDS, Arena
+from .kill import Fate
 
 
 @pytest.mark.fault
-@pytest.mark.parametrize("scenario", ONCE, ids=names)
-def test_sigkill_behind_every_store(scenario: Scenario) -> None:
-    assert endure_all(scenario, Fate.KILL, behind_stores) > 2
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_sigkill_behind_every_store(arena: Arena, name: str) -> None:
+    assert arena.stores(name, Fate.KILL) > 2
 
 
 @pytest.mark.fault
-@pytest.mark.parametrize("scenario", ONCE, ids=names)
-def test_an_exception_behind_every_third_store(scenario: Scenario) -> None:
-    assert endure_all(scenario, Fate.RAISE, lambda stage: behind_stores(stage)[::3]) > 0
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_exception_behind_every_fifth_store(arena: Arena, name: str) -> None:
+    assert arena.stores(name, Fate.RAISE, step=5) > 0
 
 
 @pytest.mark.fault
-@pytest.mark.parametrize("scenario", twice.SCENARIOS, ids=names)
-def test_sigkill_behind_every_store_of_who_rebuilds(scenario: Scenario) -> None:
-    assert endure_all(scenario, Fate.KILL, behind_stores) > 2
+@pytest.mark.parametrize("name", REBUILDS)
+def test_sigkill_behind_every_store_of_who_rebuilds(arena: Arena, name: str) -> None:
+    assert arena.stores(name, Fate.KILL) > 2

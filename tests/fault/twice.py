@@ -14,7 +14,7 @@ Prepare = Callable[[World], Act]
 
 
 def heir(world: World, first: Act, part: float, operation: Callable[[], object]) -> Act:
-    """`first` was cut short behind `part` of its stores; now `operation` is its lock's next owner."""
+    """`first` was cut short behind `part` of its stores; `operation` is the lock's next owner."""
     before = world.snapshot()
     points = stores(first.operation, world.watched())
     world.restore(before)

@@ -1,0 +1,39 @@
+"""Calls that begin, and then wait until the test lets them go."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from ..daemon import until
+
+
+class Gate:
+    """A FIFO for one call of `hold(gate.path)`; whoever opens the gate ends the call."""
+
+    def __init__(self, folder: Path, name: str = "gate") -> None:
+        self.path = str(folder / name)
+        self._fd = -1
+        os.mkfifo(self.path)
+
+    def wait_for_call(self) -> None:
+        """Until the call has begun."""
+        self._fd = until(self._reached, f"a call at {self.path}")
+
+    def open(self, text: str = "") -> None:
+        """The call ends with `text` as its result."""
+        os.write(self._fd, text.encode())
+        os.close(self._fd)
+        self._fd = -1
+
+    def _reached(self) -> int:
+        try:
+            return os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            assert error.errno == errno.ENXIO  # nobody reads yet
+            return 0
+
+
+def gates(folder: Path, count: int) -> list[Gate]:
+    return [Gate(folder, f"gate-{number}") for number in range(count)]

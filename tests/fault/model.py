@@ -1,0 +1,154 @@
+"""The queue as anybody would write it without shared memory: lists, dictionaries, and `min`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from faircall.shm import states
+from faircall.shm.layout import MAX_LEVELS
+from faircall.shm.policy import QueuePolicy
+from faircall.shm.rings import SLOT_WORDS, W_SEQ, W_TURN
+from faircall.shm.states import HELD, QUEUED
+from faircall.shm.table import ACCEPTED, LEVEL_FULL, PRINCIPAL_FULL
+
+from .calls import Call
+from .world import World
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a call waits: served in the order of (turn, seq)."""
+
+    call: Call
+    level: int
+    turn: int
+    seq: int
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.turn, self.seq
+
+
+@dataclass(slots=True)
+class QueueModel:
+    """Calls by tag. `opens_ns` by limiter, `held` in the order of holding, by limiter."""
+
+    policy: QueuePolicy
+    waiting: dict[int, Place] = field(default_factory=dict)
+    held: dict[int, list[Place]] = field(default_factory=lambda: {0: [], 1: []})
+    opens_ns: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 0})
+    level_turn: list[int] = field(default_factory=lambda: [0] * MAX_LEVELS)
+    last_turn: dict[tuple[int, int], int] = field(default_factory=dict)
+    seq: int = 0
+    cursor: int = 0
+    credit: int = 0
+
+    def everybody(self) -> Iterable[Place]:
+        """All who wait or are held."""
+        yield from self.waiting.values()
+        for chain in self.held.values():
+            yield from chain
+
+    def enqueue(self, call: Call) -> int:
+        """Admit `call`, or not: the verdict."""
+        mine = [place for place in self.everybody() if place.call.who == call.who]
+        if len(mine) >= self.policy.max_principal:
+            return PRINCIPAL_FULL
+        levels = self.policy.levels
+        for level in range(min(call.level, levels - 1), levels):
+            there = [place for place in self.everybody() if place.level == level]
+            if len(there) < self.policy.capacities[level]:
+                self._admit(call, level)
+                return ACCEPTED
+        return LEVEL_FULL
+
+    def _admit(self, call: Call, level: int) -> None:
+        turn = self.level_turn[level]
+        if self.policy.in_turn:
+            turn = max(turn, self.last_turn.get((call.who, level), 0) + 1)
+            self.last_turn[call.who, level] = turn
+        self.waiting[call.tag] = Place(call, level, turn, self.seq)
+        self.seq += 1
+
+    def draw(self, now_ns: int) -> Call | None:
+        """The call that is served next; what may not run now is held on the way."""
+        while self.waiting:
+            place = self._first()
+            closed = [row for row in place.call.limiters if self.opens_ns[row] > now_ns]
+            del self.waiting[place.call.tag]
+            if not closed:
+                self._advance()
+                self.level_turn[place.level] = max(self.level_turn[place.level], place.turn)
+                return place.call
+            self.held[max(closed, key=self.opens_ns.__getitem__)].append(place)
+        return None
+
+    def _first(self) -> Place:
+        for level in (self.cursor, *range(self.policy.levels)):
+            there = [place for place in self.waiting.values() if place.level == level]
+            if there:
+                return min(there, key=lambda place: place.key)
+        raise AssertionError("nobody waits on any level")
+
+    def _advance(self) -> None:
+        self.credit -= 1
+        if self.credit == 0:
+            self.cursor = (self.cursor + 1) % self.policy.levels
+            self.credit = self.policy.weights[self.cursor]
+
+    def open(self, now_ns: int) -> None:
+        """Held calls whose limiter is open wait again."""
+        latest: dict[tuple[int, int], int] = {}
+        for row in sorted(self.held):
+            if self.opens_ns[row] <= now_ns:
+                for place in self.held[row]:
+                    self._again(place, latest)
+                self.held[row] = []
+
+    def _again(self, place: Place, latest: dict[tuple[int, int], int]) -> None:
+        now, key = self.level_turn[place.level], (place.call.who, place.level)
+        if self.policy.in_turn:
+            place.turn = latest[key] = max(now, place.turn, latest.get(key, -1) + 1)
+            self.last_turn[key] = max(self.last_turn.get(key, 0), place.turn)
+        else:
+            place.turn = now
+        self.waiting[place.call.tag] = place
+
+    def withdraw(self, tag: int) -> bool:
+        """`tag` is given up; whether it waited or was held."""
+        if self.waiting.pop(tag, None):
+            return True
+        for chain in self.held.values():
+            for place in chain:
+                if place.call.tag == tag:
+                    chain.remove(place)
+                    return True
+        return False
+
+    def learn(self, world: World) -> None:
+        """Everything anew from the words, after a death or another policy."""
+        table, q = world.table, world.q
+        with table.queue_lock:
+            self.policy = table.load_policy()
+        self.level_turn = list(q[table.rings.turn_word : table.rings.turn_word + MAX_LEVELS])
+        self.last_turn = {
+            (who, level): q[table.last_turn0 + who * MAX_LEVELS + level]
+            for who in range(world.shared.geometry.identities)
+            for level in range(MAX_LEVELS)
+        }
+        self.seq, self.cursor = q[table.seq_word], q[table.cursor_word]
+        self.credit = q[table.credit_word]
+        queued = [_place(world, int(slot)) for slot in table.recovery.slots_in(QUEUED)]
+        self.waiting = {place.call.tag: place for place in queued}
+        for row in self.held:
+            self.held[row] = [_place(world, slot) for slot in table.held.chain(row)]
+        held = sum(len(chain) for chain in self.held.values())
+        assert held == len(table.recovery.slots_in(HELD))
+
+
+def _place(world: World, slot: int) -> Place:
+    q, own = world.q, world.table.slot0 + slot * SLOT_WORDS
+    level = q[own] >> states.LEVEL_SHIFT & states.LEVEL_MASK
+    call = world.calls[world.handler(0).tag(slot)]
+    return Place(call, level, q[own + W_TURN], q[own + W_SEQ])

@@ -1,0 +1,54 @@
+"""Do the tests bite? Each mutant breaks one rule of shm/, and the suite must notice."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import faircall
+
+from . import mutants_other, mutants_table
+from .mutant import Mutant
+
+MUTANTS = [*mutants_table.MUTANTS, *mutants_other.MUTANTS]
+SOURCES = Path(faircall.__file__).parent / "shm"
+TESTS = Path(__file__).parents[1]
+PATIENCE_S = 300  # a suite that hangs has noticed something
+_LEFT_OUT = shutil.ignore_patterns("*.pyc", "test_mutants.py")
+
+
+def copy_suite(folder: Path, mutant: Mutant | None) -> None:
+    """The package's lowest layer and its tests in `folder`, the one changed by `mutant`."""
+    package = folder / "faircall"
+    shutil.copytree(SOURCES, package / "shm", ignore=_LEFT_OUT)
+    shutil.copy(SOURCES.parent / "__init__.py", package)
+    for name in ("shm", "fault"):
+        shutil.copytree(TESTS / name, folder / "tests" / name, ignore=_LEFT_OUT)
+    shutil.copy(TESTS.parent / "pyproject.toml", folder)
+    if mutant is not None:
+        path = package / "shm" / mutant.file
+        path.write_text(mutant.applied(path.read_text()))
+
+
+def run_suite(folder: Path) -> tuple[bool, str]:
+    """Whether the suite in `folder` passes, and the end of what it said."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=line", "-p", "no:cacheprovider"]
+    process = subprocess.Popen(
+        [*command, "-m", "not stress", "tests/shm", "tests/fault"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said, _ = process.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        said, _ = process.communicate()
+        return False, f"hangs: {said[-500:]}"
+    return process.returncode == 0, said[-500:]

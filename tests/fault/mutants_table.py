@@ -1,0 +1,189 @@
+"""Mutants of the locks, of the call table and of its rings."""
+
+from __future__ import annotations
+
+from .mutant import mutant
+
+MUTANTS = [
+    # -- locks
+    mutant(
+        "who inherits a lock rebuilds",
+        "mutex.py",
+        "            self.rebuild()\n",
+        "            pass\n",
+    ),
+    mutant(
+        "a lock is consistent after the rebuild, not before",
+        "mutex.py",
+        "        try:\n            self.rebuild()\n",
+        "        _keeping_gil.pthread_mutex_consistent(self._pointer)\n"
+        "        try:\n            self.rebuild()\n",
+    ),
+    mutant(
+        "a rebuild that raises ends the process",
+        "mutex.py",
+        '            end_process(f"rebuild of {self.name}", error)\n',
+        "            print(error)\n",
+    ),
+    mutant(
+        "an exception inside a section ends the process",
+        "mutex.py",
+        "        if kind is not None:\n",
+        "        if kind is None:\n            pass\n        elif not os:\n",
+    ),
+    mutant(
+        "waits are on the monotonic clock",
+        "mutex.py",
+        "_CLOCK_MONOTONIC = 1",
+        "_CLOCK_MONOTONIC = 0",
+    ),
+    mutant(
+        "mutexes are robust",
+        "mutex.py",
+        "_PROCESS_SHARED = _ROBUST = 1",
+        "_PROCESS_SHARED, _ROBUST = 1, 0",
+    ),
+    # -- the table
+    mutant(
+        "what a state relies on is stored before the state",
+        "table.py",
+        "        q[own + W_SEQ], q[own + W_TURN] = seq, turn\n",
+        "",
+        "        )  # <- accepted here\n",
+        "        )  # <- accepted here\n        q[own + W_SEQ], q[own + W_TURN] = seq, turn\n",
+    ),
+    mutant(
+        "the limiter is stored before HELD",
+        "table.py",
+        "        q[own + W_HELD_BY] = row + 1\n",
+        "",
+        "HELD  # <- held here\n",
+        "HELD  # <- held here\n        q[own + W_HELD_BY] = row + 1\n",
+    ),
+    mutant(
+        "a collected answer is not given again",
+        "table.py",
+        "q[own] = q[own] & ~states.STATE_MASK | TAKEN  #",
+        "pass  #",
+    ),
+    mutant(
+        "only the claimer of this generation answers",
+        "table.py",
+        "if word in (token, token & ~states.STATE_MASK | ABANDONED):",
+        "if word & states.STATE_MASK in (RUNNING, ABANDONED):",
+    ),
+    mutant(
+        "a call given up comes back to its reader",
+        "table.py",
+        "if word in (token, token & ~states.STATE_MASK | ABANDONED):",
+        "if word == token:",
+    ),
+    mutant(
+        "a withdrawn call leaves its chain",
+        "table.py",
+        "            self._unlink(slot, own, word)\n            self.release(slot)\n",
+        "            self.release(slot)\n",
+    ),
+    mutant(
+        "a released slot is of the next generation", "table.py", "step: int = 1", "step: int = 0"
+    ),
+    mutant(
+        "held calls count towards the capacity",
+        "table.py",
+        "q[both] + q[both + 1] + q[held + at]",
+        "q[both] + q[both + 1]",
+    ),
+    mutant(
+        "who finds nothing is idle",
+        "table.py",
+        "                q[idle] |= own_bit\n",
+        "                pass\n",
+    ),
+    mutant(
+        "one call at a time while somebody is idle",
+        "table.py",
+        "ahead_ns >= policy.claim_ahead_ns or self._any_idle()",
+        "ahead_ns >= policy.claim_ahead_ns",
+    ),
+    mutant("weights are exact", "table.py", "        if credit > 1:", "        if credit > 0:"),
+    mutant(
+        "a call that is held up is no draw",
+        "table.py",
+        "            self._hold(slot, row)\n",
+        "            self._hold(slot, row)\n            self._advance_cursor(policy)\n",
+    ),
+    mutant("identities take turns", "table.py", "max(turn, q[last] + 1)", "max(turn, q[last])"),
+    mutant(
+        "turns keep within the ring",
+        "table.py",
+        "turn = min(max(turn, q[last] + 1), turn + self.rings.turns - 1)",
+        "turn = max(turn, q[last] + 1)",
+    ),
+    mutant(
+        "opened calls take turns",
+        "table.py",
+        "self._opened.get(last, -1) + 1)",
+        "0)",
+    ),
+    mutant(
+        "a changed policy is in force for what waits",
+        "table.py",
+        "            self.recovery.rebuild_queue()  # moves and clamps what no longer fits\n",
+        "",
+    ),
+    # -- the rings and chains
+    mutant(
+        "a rebuild keeps the order",
+        "rings.py",
+        "np.lexsort((words[queued, W_SEQ], turn, ring))",
+        "np.lexsort((turn, ring))",
+    ),
+    mutant(
+        "chains are linked both ways",
+        "rings.py",
+        "        words[slots, W_PREV] = np.where(first, 0, np.roll(number, 1))\n",
+        "",
+    ),
+    mutant(
+        "a call that returns gets its old place",
+        "rings.py",
+        "            self._move_back(level, turn)\n",
+        "            pass\n",
+    ),
+    mutant(
+        "turns go back by MOST_BACK at most",
+        "rings.py",
+        "now - np.minimum(now, MOST_BACK)",
+        "now - now",
+    ),
+    mutant(
+        "out of turn the order is that of arrival",
+        "rings.py",
+        "np.uint64(self.turns - 1)) if in_turn else base",
+        "np.uint64(self.turns - 1))",
+    ),
+    mutant(
+        "the ring is searched from the level's turn on",
+        "rings.py",
+        "bits = q[ring + at] >> low << low",
+        "bits = q[ring + at]",
+    ),
+    mutant(
+        "both classes are one queue",
+        "rings.py",
+        "return short if (q[a + W_TURN], q[a + W_SEQ]) < (q[b + W_TURN], q[b + W_SEQ]) else long",
+        "return short",
+    ),
+    mutant(
+        "an emptied turn loses its bit",
+        "rings.py",
+        "            q[ring + (place >> 6)] &= ~(1 << (place & 63))\n",
+        "            pass\n",
+    ),
+    mutant(
+        "a rebuild knows when the next limiter opens",
+        "held.py",
+        "        if not earliest or opens < earliest:\n",
+        "        if earliest and opens < earliest:\n",
+    ),
+]

@@ -1,0 +1,52 @@
+"""Whatever is no result of a daemon is an OSError that says what it was."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from faircall.server.admin_client import call_admin, fetch_stats
+
+from ..fault.kill import start, wait_for
+
+
+def answer_once(path: Path, answer: bytes) -> int:
+    """A process that answers one connection with these bytes and closes; its pid."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen()
+
+    def run() -> None:
+        connection, _ = listener.accept()
+        connection.recv(4096)
+        connection.sendall(answer)
+
+    pid = start(run)
+    listener.close()
+    return pid
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "message"),
+    [
+        (b"", ConnectionResetError, "closed the connection"),
+        (b"HTTP/1.1 400\r\n", OSError, "does not speak JSON-RPC"),
+        (b"[1]\n", OSError, "does not speak JSON-RPC"),
+        (b'{"error":{"code":-32056,"message":"Forbidden"}}\n', PermissionError, "Forbidden"),
+        (b'{"error":{"code":-32601,"message":"Method not found"}}\n', OSError, "not found"),
+    ],
+)
+def test_what_is_no_result_is_an_oserror(
+    tmp_path: Path, answer: bytes, kind: type[OSError], message: str
+) -> None:
+    pid = answer_once(tmp_path / "a.sock", answer)
+    with pytest.raises(kind, match=message):
+        call_admin(str(tmp_path / "a.sock"), "faircall.ping")
+    assert wait_for(pid) == 0
+
+
+def test_nobody_there_is_an_oserror(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        fetch_stats(str(tmp_path / "a.sock"))

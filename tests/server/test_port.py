@@ -1,0 +1,129 @@
+"""What a port's segment and queue are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from faircall.server.failures import CannotStart
+from faircall.server.port import Port, geometry_of, open_ports, pages_of, policy_of
+from faircall.shm.layout import LARGE_PAGE, SMALL_PAGE, Layout
+
+from ..conftest import Load
+from .supervised import SMALL
+
+FIFO = '[ipc.8020]\ncallqueue.impl = "LinkedBlockingQueue"\ncallqueue.total-capacity = 100\n'
+
+
+def test_by_default_the_queue_is_fair_and_in_turn(load: Load) -> None:
+    settings = load()
+    policy = policy_of(settings, settings.ports[8020])
+    assert policy.weights == (8, 4, 2, 1)
+    assert policy.capacities == (1024, 1024, 1024, 1024)
+    assert policy.in_turn
+    assert policy.max_principal == 1024
+    assert policy.claim_ahead_ns == 200_000
+
+
+def test_the_remainder_of_the_capacity_is_level_0s(load: Load) -> None:
+    settings = load(
+        "[ipc.8020]\ncallqueue.total-capacity = 103\ncallqueue.capacity.weights = [4, 3, 2, 1]\n"
+    )
+    policy = policy_of(settings, settings.ports[8020])
+    assert policy.capacities == (43, 30, 20, 10)
+
+
+def test_fifo_is_one_level_in_order_of_arrival(load: Load) -> None:
+    settings = load(FIFO)
+    policy = policy_of(settings, settings.ports[8020])
+    assert (policy.weights, policy.capacities, policy.in_turn) == ((1,), (100,), False)
+    assert policy.max_principal == 100
+
+
+@pytest.mark.parametrize(("capacity", "slots"), [(4, 16), (8, 16), (9, 32), (4096, 8192)])
+def test_a_reader_has_slots_for_all_that_wait_and_all_that_run(
+    load: Load, capacity: int, slots: int
+) -> None:
+    settings = load(f"[ipc.8020]\ncallqueue.total-capacity = {capacity}\n")  # 8 handlers
+    assert geometry_of(settings, settings.ports[8020]).slots == slots
+
+
+@pytest.mark.parametrize(("levels", "room"), [(1, 11), (4, 11), (10, 11), (12, 13), (15, 16)])
+def test_there_is_room_for_more_levels(load: Load, levels: int, room: int) -> None:
+    settings = load(f"[ipc.8020]\nscheduler.priority.levels = {levels}\n")
+    assert geometry_of(settings, settings.ports[8020]).levels == room
+
+
+def test_the_default_segment_fits_dev_shm_of_a_container(load: Load) -> None:
+    settings = load(flags={"handlers.count": (4, "--handlers")})
+    layout = Layout(geometry_of(settings, settings.ports[8020]), "any")
+    assert layout.total_bytes <= 64 << 20
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("payload", [MIB, 54 * MIB, 1 << 30])
+@pytest.mark.parametrize("longest", [1 << 10, MIB // 2])
+def test_the_payload_is_what_was_configured(payload: int, longest: int) -> None:
+    small, large = pages_of(payload, longest)
+    used = small * SMALL_PAGE + large * LARGE_PAGE
+    assert payload - LARGE_PAGE - SMALL_PAGE < used <= payload
+
+
+def test_by_default_a_bit_more_than_a_third_are_small_pages() -> None:
+    assert pages_of(54 * MIB, 16 * MIB) == (5120, 544)
+
+
+def test_the_longest_request_and_answer_fit_at_a_time_where_that_leaves_room_for_others() -> None:
+    small, large = pages_of(40 * MIB, 16 * MIB)
+    assert large * LARGE_PAGE >= 32 * MIB
+    assert small * SMALL_PAGE >= 5 * MIB
+    assert pages_of(32 * MIB, 16 * MIB)[0] * SMALL_PAGE == 4 * MIB
+
+
+def test_a_segment_that_the_layout_cannot_hold_is_refused(load: Load) -> None:
+    settings = load(
+        '[server]\nbind = ["tcp://127.0.0.1:0"]\nreaders = 256\n'
+        "[ipc.0]\ncallqueue.total-capacity = 1048576\n"
+    )
+    with pytest.raises(CannotStart, match=r"port 0: readers x slots must be under 2\^24"):
+        open_ports(settings)
+
+
+def test_each_section_is_a_port_of_its_own(load: Load, tmp_path: Path) -> None:
+    places = f'"tcp://127.0.0.1:0", "unix:{tmp_path}/a#1", "unix:{tmp_path}/b#1"'
+    ports = open_ports(load(SMALL.replace('"tcp://127.0.0.1:0"', places)))
+    try:
+        assert [port.number for port in ports] == [0, 1]
+        assert ports[1].addresses() == [f"unix:{tmp_path}/a", f"unix:{tmp_path}/b"]
+        assert ports[0].shared.segment.fd != ports[1].shared.segment.fd
+    finally:
+        for port in ports:
+            port.close()
+
+
+def test_the_start_up_line_says_what_is_active_and_why(load: Load) -> None:
+    settings = load(SMALL)
+    port = Port(settings, settings.ports[0])
+    said = port.describe()
+    port.close()
+    assert said | {"segment_mib": 0, "memory": "", "readers_from": "", "handlers_from": ""} == {
+        "port": 0,
+        "queue": "FairCallQueue",
+        "scheduler": "DecayRpcScheduler",
+        "levels": 4,
+        "weights": (8, 4, 2, 1),
+        "capacity": (16, 16, 16, 16),
+        "in_turn": True,
+        "backoff": True,
+        "readers": 1,
+        "readers_from": "",
+        "handlers": 2,
+        "handlers_from": "",
+        "segment_mib": 0,
+        "memory": "",
+    }
+    assert "faircall.toml" in said["handlers_from"]
+    assert port.remarks() == []

@@ -1,0 +1,98 @@
+"""What the supervisor asks of a janitor, and when it loses patience."""
+
+from __future__ import annotations
+
+import pytest
+
+from faircall.server.reaps import SILENCE_NS, Reaps, answer, order_of, parse_answer
+
+SECOND = 1_000_000_000
+
+
+class Janitor:
+    """Takes orders while it is `alive`."""
+
+    def __init__(self) -> None:
+        self.alive = True
+        self.orders: list[bytes] = []
+
+    def send(self, message: bytes) -> bool:
+        if self.alive:
+            self.orders.append(message)
+        return self.alive
+
+
+def test_an_order_is_given_once() -> None:
+    reaps, janitor = Reaps(), Janitor()
+    reaps.add(("handler", 3))
+    reaps.send(janitor.send, 1)
+    reaps.send(janitor.send, 2)
+    assert janitor.orders == [b"reap handler 3"]
+
+
+def test_an_order_that_could_not_be_given_is_given_later() -> None:
+    reaps, janitor = Reaps(), Janitor()
+    reaps.add(("reader", 0))
+    janitor.alive = False
+    reaps.send(janitor.send, 1)
+    assert not reaps.silent(10 * SECOND)
+    janitor.alive = True
+    reaps.send(janitor.send, 10 * SECOND)
+    assert janitor.orders == [b"reap reader 0"]
+
+
+def test_a_successor_gets_every_order_that_was_not_answered() -> None:
+    reaps, janitor = Reaps(), Janitor()
+    for place in (("handler", 0), ("handler", 1), ("acceptor", 0)):
+        reaps.add(place)
+    reaps.send(janitor.send, 1)
+    assert reaps.answered(("handler", 1))
+    reaps.janitor_died(silent=False)
+    successor = Janitor()
+    reaps.send(successor.send, 2)
+    assert successor.orders == [b"reap handler 0", b"reap acceptor 0"]
+
+
+def test_an_answer_counts_once() -> None:
+    reaps = Reaps()
+    reaps.add(("handler", 0))
+    assert reaps.answered(("handler", 0))
+    assert not reaps.answered(("handler", 0))
+
+
+def test_silence_is_an_order_unanswered_for_too_long() -> None:
+    reaps, janitor = Reaps(), Janitor()
+    assert not reaps.silent(SECOND)
+    reaps.add(("handler", 0))
+    reaps.send(janitor.send, SECOND)
+    assert not reaps.silent(SECOND + SILENCE_NS)
+    assert reaps.silent(SECOND + SILENCE_NS + 1)
+    reaps.forgive(2 * SECOND)
+    assert not reaps.silent(2 * SECOND + SILENCE_NS)
+
+
+def test_each_silent_janitor_gives_its_successor_more_time_until_one_answers() -> None:
+    reaps, janitor = Reaps(), Janitor()
+    reaps.add(("handler", 0))
+    patience = []
+    for _ in range(7):
+        reaps.send(janitor.send, SECOND)
+        patience.append(next(s for s in range(1, 99) if reaps.silent(SECOND + s * SECOND + 1)))
+        reaps.janitor_died(silent=True)
+    assert patience == [1, 2, 4, 8, 16, 16, 16]
+    reaps.answered(("handler", 0))
+    reaps.add(("handler", 0))
+    reaps.send(janitor.send, SECOND)
+    assert reaps.silent(SECOND + SILENCE_NS + 1)
+
+
+def test_orders_and_answers_are_read_as_they_are_written() -> None:
+    assert order_of(b"reap handler 12") == ("handler", 12)
+    said = answer(("handler", 12), {"died": 1, "requeued": 0})
+    assert parse_answer(said) == (("handler", 12), {"died": 1, "requeued": 0})
+
+
+@pytest.mark.parametrize("message", [b"", b"reap", b"reap handler", b"sow handler 1", b"reap h x"])
+def test_what_is_no_order_is_refused(message: bytes) -> None:
+    with pytest.raises(ValueError, match=r"order|unpack|invalid literal"):
+        order_of(message)

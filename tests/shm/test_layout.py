@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from faircall.shm import layout
+from faircall.shm.layout import Geometry, Layout, word_of
+
+PROMISED_RECORDS = {
+    # name: (words, {field: the word at which it begins})
+    "HEADER": (
+        512,
+        "magic 0, layout 1, bytes 2, boot 3, creator_pid 4, created_ns 5, phase 6, phase_ns 7",
+    ),
+    "SHARD": (
+        136,
+        "policy_version 0, cursor 1, credit 2, seq 3, waiting 4, held 5, next_open_ns 6, drawn 7,"
+        " turn 8, level_waiting 24, level_held 56, overflowed 72, idle 88",
+    ),
+    "POLICY": (
+        64,
+        "levels 0, in_turn 1, scan_from_cursor 2, claim_ahead_ns 3, max_principal 4, weight 5,"
+        " capacity 21",
+    ),
+    "PROCESS": (
+        16,
+        "pid 0, incarnation 1, status 2, beat_ns 3, current 4, current_deadline_ns 5,"
+        " started_ns 6, sleeping 7, connections 8, handed 9, quiet 10",
+    ),
+    "ANSWER_RING": (8, "head 0, tail 1"),
+    "LIMITER": (
+        16,
+        "key 0, opens_ns 1, head 2, tail 3, held 4, calls_limit 5, bytes_limit 6,"
+        " nanoseconds_limit 7, period_ns 8, calls_used 9, bytes_used 10, nanoseconds_used 11,"
+        " running 12, running_limit 13, version 14",
+    ),
+    "SLOT": (
+        24,
+        "state 0, seq 1, turn 2, next 3, prev 4, identity 5, principal 6, call 7, limiters 8,"
+        " held_by 12, batch 13, arrived_ns 14, deadline_ns 15, claimed_ns 16, charged 17,"
+        " reserved 18, request 19, answer 20, answer_page 21, spent_ns 22",
+    ),
+    "IDENTITY": (
+        32,
+        "hash 0, word 1, level 2, decayed 3, raw 4, seen 5, calls_seen 6, waiting 7, used_ns 8,"
+        " quarantined 9, name_bytes 10, name 11",
+    ),
+    "METHOD": (
+        24,
+        "hash 0, flags 1, timeout_ns 2, expected_ns 3, mean_ns 4, name_bytes 5, name 6",
+    ),
+    "METHOD_COLUMN": (4, "calls 0, failed 1, spent_ns 2, max_ns 3"),
+    "PAGE": (2, "owner 0, next 1"),
+    "PAGE_INDEX": (8, "free 0"),
+}
+PROMISED_SECTIONS = {
+    # of the geometry below, in bytes
+    "header": 0,
+    "locks": 4096,
+    "shard": 4416,
+    "policy": 5504,
+    "processes": 6528,
+    "rings": 7424,
+    "answers": 15680,
+    "limiters": 15936,
+    "slots": 16192,
+    "identities": 19264,
+    "last_turns": 21312,
+    "identity_index": 22336,
+    "methods": 22464,
+    "method_index": 23232,
+    "counters": 23360,
+    "costs": 25152,
+    "calls": 25600,
+    "method_columns": 26048,
+    "small_words": 26304,
+    "large_words": 26688,
+    "small_stack": 26752,
+    "large_stack": 27008,
+    "small_pages": 28672,
+    "large_pages": 126976,
+    "total_bytes": 389120,
+}
+GEOMETRY = Geometry(
+    readers=2,
+    handlers=2,
+    slots=8,
+    levels=4,
+    turns=64,
+    identities=8,
+    methods=4,
+    limiters=2,
+    small_pages=24,
+    large_pages=4,
+)
+
+
+def test_the_layout_is_the_one_that_version_1_promises() -> None:
+    """Change VERSION with these figures, never these figures alone."""
+    assert layout.VERSION == 1
+    for name, (words, fields) in PROMISED_RECORDS.items():
+        record = getattr(layout, name)
+        assert record.itemsize == words * layout.WORD, name
+        found = [f"{field} {word_of(record, field)}" for field in record.names]
+        assert ", ".join(found) == fields, name
+    sections = Layout(GEOMETRY, "abi")
+    assert {name: getattr(sections, name) for name in PROMISED_SECTIONS} == PROMISED_SECTIONS
+
+
+def test_the_constants_are_those_that_version_1_promises() -> None:
+    """Change VERSION with these figures, never these figures alone."""
+    assert layout.VERSION == 1
+    assert layout.MAGIC.to_bytes(8, "little") == b"FAIRCALL"
+    assert (layout.SMALL_PAGE, layout.LARGE_PAGE) == (4096, 65536)
+    assert (layout.MAX_LEVELS, layout.CLASSES, layout.IDLE_WORDS) == (16, 2, 16)
+    assert (layout.NAME_BYTES, layout.COUNTERS, layout.LIMITERS_PER_CALL) == (128, 32, 8)
+    assert layout.LOCKS_BEFORE_ANSWERS == 3
+
+
+def test_every_field_is_made_of_aligned_words() -> None:
+    for name in PROMISED_RECORDS:
+        record = getattr(layout, name)
+        for field, kind in ((field, record.fields[field]) for field in record.names):
+            assert kind[0].base == "<u8", (name, field)
+            assert kind[1] % layout.WORD == 0, (name, field)
+
+
+def test_sections_lie_in_order_on_lines_of_their_own() -> None:
+    starts = [getattr(Layout(GEOMETRY, "abi"), name) for name in PROMISED_SECTIONS]
+    assert starts == sorted(set(starts))
+    assert all(start % layout.CACHE_LINE == 0 for start in starts)
+
+
+def test_payload_begins_on_a_page() -> None:
+    for geometry in (GEOMETRY, Geometry(), replace(GEOMETRY, slots=4, small_pages=7)):
+        sections = Layout(geometry, "abi")
+        assert sections.small_pages % 4096 == sections.large_pages % 4096 == 0
+        assert sections.total_bytes % 4096 == 0
+
+
+def test_the_default_segment_fits_64_mib() -> None:
+    assert Layout(Geometry(), "abi").total_bytes <= 64 << 20
+
+
+@pytest.mark.parametrize("name", Geometry.__slots__)
+def test_another_geometry_is_another_layout(name: str) -> None:
+    other = replace(GEOMETRY, **{name: getattr(GEOMETRY, name) * 2})
+    assert Layout(other, "abi").identity != Layout(GEOMETRY, "abi").identity
+
+
+def test_another_libc_is_another_layout() -> None:
+    assert Layout(GEOMETRY, "musl").identity != Layout(GEOMETRY, "glibc").identity
+
+
+@pytest.mark.parametrize("name", Geometry.__slots__)
+def test_a_geometry_without_any_of_something_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name}=0"):
+        replace(GEOMETRY, **{name: 0})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("slots", 12, "slots must be a power of two"),
+        ("turns", 96, "turns must be a power of two"),
+        ("levels", 17, "levels must be at most 16"),
+        ("handlers", 1025, "handlers must be at most 1024"),
+        ("turns", 1 << 17, "turns must be at most"),
+        ("slots", 1 << 23, "readers x slots"),
+    ],
+)
+def test_a_geometry_out_of_bounds_is_refused(name: str, value: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(GEOMETRY, **{name: value})
+
+
+def test_the_name_indices_stay_half_empty() -> None:
+    for identities in (1, 2, 3, 4, 5, 1000, 4096):
+        geometry = replace(GEOMETRY, identities=identities)
+        assert geometry.buckets >= 2 * identities
+        assert geometry.buckets & (geometry.buckets - 1) == 0
+
+
+def test_a_record_longer_than_it_may_be_is_refused() -> None:
+    with pytest.raises(ValueError, match="record of 2 words holds 3"):
+        layout._record("a", "b:2", words=2)

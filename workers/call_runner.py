@@ -1,0 +1,166 @@
+"""From a claimed slot's words to what the service answers: (status, body).
+
+The request is raw params with or without a meta in front; or, of a message that its reader has only
+framed, the message itself: then everything is decoded, run in order and answered here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import itertools
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from ..shm import states
+from ..shm.layout import SLOT, word_of
+from ..shm.shared import Shared
+from ..shm.states import Status
+from . import context
+from .context import Call, Worker
+from .envelope import Meta, Request
+from .errors import RpcError, error_object
+from .invoke import Answer, invoke, run_message
+from .service import Service
+
+log = logging.getLogger("faircall.handler")
+
+_S = {name: word_of(SLOT, name) for name in SLOT.names or ()}
+_CALL, _REQUEST, _ARRIVED = _S["call"], _S["request"], _S["arrived_ns"]
+_IDENTITY, _PRINCIPAL = _S["identity"], _S["principal"]
+_MAX_NAMES = 10_000  # of users that are remembered
+_decode_meta = msgspec.json.Decoder(Meta).decode
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerLimits:
+    """What a handler needs to know of the settings."""
+
+    claim_ahead_ns: int = 200_000
+    max_answer_bytes: int = 16 << 20
+    max_batch: int = 1000
+    max_depth: int = 128
+    max_id_bytes: int = 256
+
+
+class CallRunner:
+    """One handler's; `index` is its process index."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        index: int,
+        service: Service,
+        worker: Worker,
+        limits: HandlerLimits,
+        clock: Callable[[], int],
+    ) -> None:
+        self._index, self._service, self._worker = index, service, worker
+        self._limits, self._clock = limits, clock
+        self._q, self._pages = shared.segment.q, shared.pages
+        self._names, self._columns = shared.names, shared.columns
+        self._method_names: dict[int, str] = {}
+        self._user_names: dict[int, str] = {}
+
+    def run(self, own: int, token: int, deadline_ns: int) -> tuple[int, bytes]:
+        """Run the call whose slot's words begin at `own`, and whose state word is `token`."""
+        q = self._q
+        word, request = q[own + _CALL], q[own + _REQUEST]
+        body = self._pages.read(request & 0xFFFF_FFFF, request >> 32)
+        call = Call(
+            method=self._method_names.get(word & 0xFFFF_FFFF) or self._name_method(word),
+            user=self._user_names.get(q[own + _IDENTITY]) or self._name_user(q[own + _IDENTITY]),
+            deadline_ns=deadline_ns,
+            level=token >> states.LEVEL_SHIFT & states.LEVEL_MASK,
+            attempt=token >> states.ATTEMPT_SHIFT & states.ATTEMPT_MASK,
+            worker=self._worker,
+            is_abandoned=lambda: q[own] != token,
+            clock=self._clock,
+        )
+        flags = word >> states.FLAGS_SHIFT & 0xFF
+        if flags & states.WITH_META:
+            body = _take_meta(call, body)
+        if flags & states.UNDECODED:
+            return Status.MESSAGE, self._run_message(own, call, body)
+        answer = self._invoke(call, body)
+        status = Status.RESULT if answer.ok else Status.ERROR
+        return status, b"" if flags & states.NOTIFICATION else answer.body
+
+    def _invoke(self, call: Call, params: bytes) -> Answer:
+        """User code: with garbage collection, and without any lock."""
+        context.enter(call)
+        gc.enable()
+        try:
+            return invoke(self._service, call.method, params, log_traceback=self._log_traceback)
+        finally:
+            gc.disable()
+            context.leave()
+
+    def _run_message(self, own: int, call: Call, message: bytes) -> bytes:
+        """A whole message: its reader charged one call for it, the others are charged here."""
+        principal, calls = self._q[own + _PRINCIPAL] & 0xFFFF_FFFF, itertools.count()
+
+        def run(request: Request) -> Answer:
+            if next(calls):
+                self._columns.charge(self._index, principal, 1)
+            item = dataclasses.replace(call, method=request.method)
+            if request.meta:
+                _apply_meta(item, request.meta)
+                item.deadline_ns = self._sooner(own, item.deadline_ns, request.meta.timeout_ms)
+            try:
+                item.check()  # the items before it may have taken all the time
+            except RpcError as error:
+                return Answer(False, error_object(error.code))
+            return self._invoke(item, request.params)
+
+        limits = self._limits
+        answer = run_message(
+            self._service,
+            message,
+            run=run,
+            max_batch=limits.max_batch,
+            max_depth=limits.max_depth,
+            max_id_bytes=limits.max_id_bytes,
+            max_answer_bytes=limits.max_answer_bytes,
+        )
+        return answer or b""
+
+    def _sooner(self, own: int, deadline_ns: int, timeout_ms: float | None) -> int:
+        """The deadline of an item that asks for a time of its own, which no reader has seen."""
+        if timeout_ms is None:
+            return deadline_ns
+        return min(deadline_ns, self._q[own + _ARRIVED] + int(timeout_ms * 1e6))
+
+    def _name_method(self, word: int) -> str:
+        """Rows of methods are never given to another."""
+        row = word & 0xFFFF_FFFF
+        name = self._method_names[row] = self._names.methods.name(row)
+        return name
+
+    def _name_user(self, reference: int) -> str:
+        if len(self._user_names) >= _MAX_NAMES:
+            self._user_names.clear()
+        row = reference & 0xFFFF_FFFF
+        name = self._user_names[reference] = self._names.identities.name(row)
+        return name
+
+    def _log_traceback(self, method: str, error: BaseException) -> None:
+        fields = {"method": method, "error": type(error).__name__, "index": self._worker.index}
+        log.error("method raised", fields, exc_info=error)
+
+
+def _take_meta(call: Call, body: bytes) -> bytes:
+    """Apply the meta in front of `body`; the params behind it."""
+    end = states.META_LENGTH + int.from_bytes(body[: states.META_LENGTH], "big")
+    _apply_meta(call, _decode_meta(body[states.META_LENGTH : end]))
+    return body[end:]
+
+
+def _apply_meta(call: Call, meta: Meta) -> None:
+    call.context = meta.caller_context or call.context
+    call.traceparent = meta.traceparent or call.traceparent
+    if meta.attempt:
+        call.attempt = meta.attempt
