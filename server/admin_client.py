@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
@@ -33,8 +34,9 @@ def call_admin(path: str, method: str, timeout_s: float = TIMEOUT_S) -> Any:
         sock.settimeout(timeout_s)
         try:
             sock.connect(path)
-            sock.sendall(orjson.dumps(request) + b"\n")
-            line = _read_line(sock)
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                sock.sendall(orjson.dumps(request) + b"\n")
+            line = _read_line(sock)  # also of who refused us before we said anything
         except TimeoutError:
             raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)) from None
     return _result(line)

@@ -29,6 +29,7 @@ class Connection:
         "claimed",
         "closed",
         "fd",
+        "in_kernel",
         "input_over",
         "interest",
         "lingering",
@@ -72,6 +73,7 @@ class Connection:
         self.buffered = 0  # bytes of input not taken yet, as last accounted for
         self.unsent = 0  # bytes
         self.stalled = False  # the socket did not take all of it
+        self.in_kernel = 0  # bytes that it had taken and the client had not, at the last look
         self.began_ns, self.read_ns, self.sent_ns = now_ns, 0, now_ns
         self._touched = touched
         self._chunks: list[bytes] = []

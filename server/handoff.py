@@ -38,14 +38,14 @@ class Handoff:
 
     def pending(self) -> int:
         """How many connections were sent and not yet adopted."""
-        return _unread_bytes(self.near) // self._message_bytes
+        return unread_bytes(self.near) // self._message_bytes
 
     def close(self) -> None:
         self.near.close()
         self.far.close()
 
 
-def _unread_bytes(sock: socket.socket) -> int:
+def unread_bytes(sock: socket.socket) -> int:
     """Bytes of kernel memory that what `sock` sent, and nobody has read, takes; 0 if untold."""
     answer = array.array("i", [0])
     with contextlib.suppress(OSError):
@@ -58,4 +58,4 @@ def _measure() -> int:
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with near, far:
         near.send(TCP)
-        return max(1, _unread_bytes(near))
+        return max(1, unread_bytes(near))

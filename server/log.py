@@ -36,7 +36,7 @@ Format = Literal["text", "json"]
 
 
 class Long(str):
-    """Text that is not cut to 200 characters: a stack."""
+    """Text that is not cut to 200 characters: a stack, or why a server does not start."""
 
     __slots__ = ()
 

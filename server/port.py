@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .config import PortSettings, Settings
 
 FIFO = "LinkedBlockingQueue"
+LEAST_SLOTS = 256  # per reader: with back-off off, calls that wait for room have slots, too
 LEVELS_TO_GROW = 10  # a refresh may configure as many as this, whatever there are now
 MOST_SMALL, LEAST_SMALL = 10 / 27, 1 / 8  # of the payload lie in 4 KiB pages: 20 of 54 MiB
 
@@ -37,6 +38,7 @@ class Port:
         self.ipc = ipc
         self.created_ns = time.monotonic_ns()
         self.listeners = open_listeners(ipc.addresses, settings.server.backlog)
+        self._addresses = [listener.address for listener in self.listeners]
         try:
             self.shared = Shared(geometry_of(settings, ipc), policy_of(settings, ipc))
         except (SegmentError, ValueError, OSError) as error:
@@ -45,8 +47,9 @@ class Port:
         self.handoffs = [Handoff() for _ in range(settings.server.readers)]
 
     def addresses(self) -> list[str]:
-        """Where it listens, as `tcp://127.0.0.1:8020`, with real port numbers."""
-        return [listener.address for listener in self.listeners]
+        """Where it listens, as `tcp://127.0.0.1:8020`, with real port numbers; children, who have
+        not got the sockets, know it as well."""
+        return self._addresses
 
     def stop_listening(self) -> None:
         """Close and remove the listening sockets; may be repeated."""
@@ -137,7 +140,7 @@ def geometry_of(settings: Settings, ipc: PortSettings) -> Geometry:
     return Geometry(
         readers=settings.server.readers,
         handlers=settings.handlers.count,
-        slots=1 << (calls - 1).bit_length(),
+        slots=max(LEAST_SLOTS, 1 << (calls - 1).bit_length()),
         levels=min(levels, MAX_LEVELS),
         identities=limits.identities,
         methods=limits.methods,

@@ -90,7 +90,7 @@ class PortStats:
         unit = port.settings.rpc.metrics_timeunit
         return {
             "port": port.number,
-            "addresses": [str(address) for address in port.ipc.addresses],
+            "addresses": port.addresses(),
             "phase": shared.phase.get().name,
             "uptime_s": _seconds(now_ns - port.created_ns),
             "queue": self._queue(),

@@ -21,7 +21,7 @@ from . import ending
 from .children import Child
 from .failures import CANNOT_START, CannotStart
 from .lifecycle import WANTED, ChildState, Event, following
-from .log import setup_logging
+from .log import Long, setup_logging
 from .port import Port, open_ports
 from .roles import Body, bodies_for, preload
 from .roster import Roster
@@ -155,10 +155,11 @@ class Supervisor:
         """A child could not start: before the first ready the server ends, later it tries again."""
         if self.phase == Phase.STARTING:
             self.status = CANNOT_START
-            log.error("cannot start", {"reason": message})
+            log.error("cannot start", {"reason": Long(message)})
             self._happen(Event.FAILED)
         elif self.phase != Phase.STOPPED:
-            log.error("child cannot start", {"role": child.role, **child.fields, "reason": message})
+            fields = {"role": child.role, **child.fields, "reason": Long(message)}
+            log.error("child cannot start", fields)
 
     # -- entering a phase ------------------------------------------------------------------------
 
@@ -225,7 +226,7 @@ def serve(
         check_robust_mutexes()
         ports = open_ports(settings)
     except (CannotStart, NoRobustMutexes) as error:
-        log.error("cannot start", {"reason": str(error)})
+        log.error("cannot start", {"reason": Long(error)})
         return CANNOT_START
     for port in ports:
         log.info("starting", {**port.describe(), "service": target})

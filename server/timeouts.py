@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .clients import Clients
 from .connection import Connection
+from .handoff import unread_bytes
 
 CHECK_NS = 500_000_000  # how often the watched connections are looked at
 LINGER_NS = 2_000_000_000  # for the client's end, after ours
@@ -54,7 +55,8 @@ class ConnectionTimeouts:
             if now_ns - connection.began_ns > LINGER_NS:
                 clients.close(connection)
         elif connection.stalled:
-            if limits.send_ns and now_ns - connection.sent_ns > limits.send_ns:
+            _note_progress(connection, now_ns)
+            if 0 < limits.send_ns < now_ns - connection.sent_ns:
                 clients.give_up(connection)
         elif connection.input_over or connection.stopped or connection.queued:
             pass  # it is we who do not read
@@ -74,6 +76,13 @@ class ConnectionTimeouts:
         busy = wire.in_flight or connection.unsent
         last_ns = max(connection.read_ns, connection.sent_ns)
         return not busy and 0 < limits.idle_ns < now_ns - last_ns
+
+
+def _note_progress(connection: Connection, now_ns: int) -> None:
+    """The client took something: it may take much of it until the socket has room again."""
+    unread = unread_bytes(connection.sock)
+    if unread != connection.in_kernel:
+        connection.in_kernel, connection.sent_ns = unread, now_ns
 
 
 def _forgive(connection: Connection, now_ns: int) -> None:

@@ -12,7 +12,7 @@ from faircall import AsyncClient, Client
 from faircall.client import ConnectionFailed, DeadlineExceeded, RemoteError
 
 from ..daemon import Daemon
-from .gates import Gate, gates
+from .gates import Gate, gates, wait_for_calls
 
 pytestmark = pytest.mark.slow
 
@@ -118,7 +118,7 @@ def test_a_cancelled_task_takes_its_waiting_call_back(shared: Daemon, tmp_path: 
         async with AsyncClient(shared.unix) as client:
             holding = [asyncio.create_task(client.call("hold", gate.path)) for gate in held]
             await asyncio.sleep(0)
-            await asyncio.to_thread(lambda: [gate.wait_for_call() for gate in held])
+            await asyncio.to_thread(wait_for_calls, held)
             waiting = asyncio.create_task(client.call("append", str(trace), "ran"))
             await client.call("rpc.ping")
             waiting.cancel()

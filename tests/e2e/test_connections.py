@@ -168,24 +168,26 @@ def test_without_backoff_nothing_is_refused_and_nothing_lost(
     serve: Serve, tmp_path: Path, framing: str
 ) -> None:
     """The connection is not read while the queue is full; another one's calls are served."""
-    off = settings(ipc__0__callqueue__total_capacity=16, ipc__0__backoff__enable="false")
-    off += settings(ipc__0__scheduler__priority__levels=1)
+    off = settings(
+        ipc__0__backoff__enable="false",
+        ipc__0__callqueue__total_capacity=128,
+        ipc__0__scheduler__priority__levels=1,
+    )
     daemon, gate = serve(PROBE, *ONE, *off, binds=(TCP, UNIX)), Gate(tmp_path)
-    count = 60
+    count = 100
     with Raw(daemon.tcp, framing) as raw, Raw(daemon.unix) as other:
         raw.send(request("hold", gate.path, id=0))
         gate.wait_for_call()
         raw.send(*[request("echo", n, id=n) for n in range(1, count)])
-        until(lambda: waiting(daemon) == 4)  # a quarter of the capacity
+        until(lambda: waiting(daemon) == 32)  # a quarter of the capacity: a principal's share
         other.send(request("echo", "other", id=1))
-        until(lambda: waiting(daemon) == 5)
+        until(lambda: waiting(daemon) == 33)
         gate.open()
         answers = [raw.receive() for _ in range(count)]
         assert other.receive()["result"] == "other"
     assert sorted(answer["id"] for answer in answers) == list(range(count))
     assert not [answer for answer in answers if "error" in answer]
-    refused = daemon.totals()["refused"]
-    assert sum(refused.values()) == 0
+    assert sum(daemon.totals()["refused"].values()) == 0
 
 
 def test_unfinished_input_is_bounded_for_a_caller(serve: Serve) -> None:

@@ -1,9 +1,8 @@
-"""What becomes of a call whose handler hangs, dies or runs out of memory: an answer, and the next."""
+"""What becomes of a call whose handler hangs, dies or runs out of memory; and of the next one."""
 
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,11 +57,9 @@ def test_a_hung_handler_is_shown_and_replaced(
 ) -> None:
     """The call is answered at its deadline; then the stack is logged, and the handler killed."""
     gate, before, hung = Gate(tmp_path), raw.call("pid"), len(stacks(daemon))
-    sent_s = time.monotonic()
     params = [gate.path] if method == "hold" else []
     raw.send(request(method, *params, id=1, meta={"timeout_ms": 300}))
     assert raw.receive()["error"]["code"] == DEADLINE
-    assert time.monotonic() - sent_s >= 0.3
     assert raw.call("pid") != before
     assert len(stacks(daemon)) == hung + 1
     assert f"in {method}" in stacks(daemon)[-1]

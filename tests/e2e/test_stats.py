@@ -71,6 +71,7 @@ def test_bytes_and_processes(daemon: Daemon) -> None:
     stats = daemon.stats()
     port = stats["ports"][0]
     assert stats["pid"] == daemon.pid
+    assert port["addresses"] == daemon.addresses
     assert port["totals"]["in_bytes"] == len(body) + 1
     assert port["totals"]["out_bytes"] == len('{"jsonrpc":"2.0","id":1,"result":3}\n')
     told: dict[str, list[int]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from pathlib import Path
@@ -15,7 +16,7 @@ from faircall.client import ConnectionFailed, RemoteError
 from ..daemon import PROBE, TCP, Daemon, started, until
 from ..raw import Raw, connect, request
 from .conftest import UNIX, Serve
-from .gates import Gate, gates
+from .gates import Gate, gates, wait_for_calls
 
 pytestmark = pytest.mark.slow
 
@@ -56,16 +57,13 @@ def test_after_sigterm_it_goes_on_for_a_while_but_is_not_ready(serve: Serve) -> 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_calls_in_flight_are_finished(
-    serve: Serve, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_calls_in_flight_are_finished(serve: Serve, tmp_path: Path, number: signal.Signals) -> None:
     """Running and waiting ones; new calls are told to go elsewhere, new connections refused."""
     daemon = serve(PROBE, *TWO, *SHORT, binds=(TCP, UNIX))
     held = gates(tmp_path, 2)
     with Raw(daemon.tcp) as raw, Raw(daemon.unix) as other:
         raw.send(*[request("hold", gate.path, id=index) for index, gate in enumerate(held)])
-        for gate in held:
-            gate.wait_for_call()
+        wait_for_calls(held)
         raw.send(*[request("echo", index, id=index) for index in range(2, 20)])
         assert other.call("rpc.ping") == "pong"
         until(lambda: daemon.stats()["ports"][0]["queue"]["waiting"] == 18)
@@ -140,6 +138,26 @@ def test_a_call_that_takes_longer_than_the_grace_is_cut_off(serve: Serve, tmp_pa
         assert daemon.stop(signal.SIGTERM) == 0
         assert raw.rest() == []
     assert daemon.event("call cut off")["method"] == "hold"
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("role", ["handler", "janitor", "admin", "reader"])
+def test_a_death_while_it_drains(serve: Serve, tmp_path: Path, role: str) -> None:
+    """Does not keep it from its end; the call in flight is lost only with its reader."""
+    daemon, gate = serve(PROBE, *TWO, *SHORT), Gate(tmp_path)
+    with Raw(daemon.tcp) as raw:
+        raw.send(request("hold", gate.path, id=1))
+        gate.wait_for_call()
+        idle = raw.call("pid")
+        daemon.send(signal.SIGTERM)
+        until(lambda: phase_of(daemon) == "DRAINING")
+        os.kill(idle if role == "handler" else daemon.child(role), signal.SIGKILL)
+        daemon.event(f"{role} died")
+        if role != "reader":
+            gate.open("done")
+            assert raw.receive()["result"] == "done"
+        assert daemon.wait() == 0
+        assert raw.rest() == []
 
 
 def test_a_second_ctrl_c_stops_now(serve: Serve, tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ import json
 import subprocess
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 from . import handlers, janitors, readers, twice
 from .kill import Fate
-from .scenario import endure_bytecodes, endure_stores
+from .scenario import Scenario, endure_bytecodes, endure_stores
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = {
@@ -27,7 +28,10 @@ SCENARIOS = {
         *twice.SCENARIOS,
     )
 }
-KINDS = {"stores": endure_stores, "bytecodes": endure_bytecodes}
+KINDS: dict[str, Callable[[Scenario, Fate, int], int]] = {
+    "stores": endure_stores,
+    "bytecodes": endure_bytecodes,
+}
 REBUILDS = [scenario.name for scenario in twice.SCENARIOS]
 OPERATIONS = [name for name in SCENARIOS if name not in REBUILDS]
 

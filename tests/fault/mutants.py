@@ -18,7 +18,14 @@ MUTANTS = [*mutants_table.MUTANTS, *mutants_other.MUTANTS]
 SOURCES = Path(faircall.__file__).parent / "shm"
 TESTS = Path(__file__).parents[1]
 PATIENCE_S = 300  # a suite that hangs has noticed something
-_LEFT_OUT = shutil.ignore_patterns("*.pyc", "test_mutants.py")
+SUITE = (
+    "tests/shm",
+    "tests/fault/test_every_store.py",
+    "tests/fault/test_model.py",
+    "tests/fault/test_kills_at_any_moment.py",
+    "tests/fault/test_stopped_owner.py",
+)
+_LEFT_OUT = shutil.ignore_patterns("*.pyc")
 
 
 def copy_suite(folder: Path, mutant: Mutant | None) -> None:
@@ -38,7 +45,7 @@ def run_suite(folder: Path) -> tuple[bool, str]:
     """Whether the suite in `folder` passes, and the end of what it said."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=line", "-p", "no:cacheprovider"]
     process = subprocess.Popen(
-        [*command, "-m", "not stress", "tests/shm", "tests/fault"],
+        [*command, "-m", "not stress", *SUITE],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

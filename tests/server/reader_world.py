@@ -7,9 +7,7 @@ Nothing sleeps and no clock runs: time is `world.now_ns`, which only `world.pass
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import json
 import os
 import socket
 from typing import Any
@@ -23,13 +21,16 @@ from faircall.server.timeouts import Timeouts
 from faircall.server.trusted_peers import TrustedPeers, trusted_peers
 from faircall.server.wire.limits import WireLimits
 from faircall.shm import states
-from faircall.shm.layout import WORD, Geometry
+from faircall.shm.layout import SLOT, Geometry, word_of
+from faircall.shm.names import OTHERS
 from faircall.shm.policy import QueuePolicy
 from faircall.shm.rings import SLOT_WORDS
 from faircall.shm.shared import Shared
-from faircall.workers.context import Call, current_call
+from faircall.workers.context import Call
 from faircall.workers.handler import Handler, HandlerLimits
-from faircall.workers.service import Service
+
+from .reader_client import Client, tcp_pair
+from .reader_service import service_of
 
 MS = 1_000_000
 START_NS = 1_000_000 * MS
@@ -50,77 +51,6 @@ NOBODY_TRUSTED = trusted_peers(())
 SELF_TRUSTED = trusted_peers(("uid:self",), loopback=True)
 
 
-class Client:
-    """The client's end of one connection."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self.sock = sock
-        self.sock.setblocking(False)
-        self.received = b""
-        self.ended = False  # the server has said its last word
-        self.reset = False
-
-    def send(self, data: bytes) -> None:
-        """All of it: the socket has room, or the server is gone."""
-        while data:
-            try:
-                data = data[self.sock.send(data) :]
-            except (BrokenPipeError, ConnectionResetError):
-                self.ended = True
-                return
-
-    def try_send(self, data: bytes) -> int:
-        """What the socket takes."""
-        try:
-            return self.sock.send(data)
-        except BlockingIOError:
-            return 0
-        except (BrokenPipeError, ConnectionResetError):
-            self.ended = True
-            return 0
-
-    def read(self) -> bytes:
-        """Everything that has arrived so far, from the first byte on."""
-        while not self.ended:
-            try:
-                data = self.sock.recv(1 << 20)
-            except BlockingIOError:
-                break
-            except ConnectionResetError:
-                self.ended = self.reset = True
-                break
-            self.ended = not data
-            self.received += data
-        return self.received
-
-    def answers(self) -> list[Any]:
-        """The lines that have arrived, decoded."""
-        return [json.loads(line) for line in self.read().splitlines()]
-
-    def bodies(self) -> list[bytes]:
-        """The bodies of the HTTP answers that have arrived."""
-        bodies, rest = [], self.read()
-        while b"\r\n\r\n" in rest:
-            head, _, rest = rest.partition(b"\r\n\r\n")
-            length = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0] or 0)
-            if len(rest) >= length:
-                bodies.append(rest[:length])
-            rest = rest[length:]
-        return bodies
-
-    def forget(self) -> None:
-        """What has arrived was looked at."""
-        self.read()
-        self.received = b""
-
-    def half_close(self) -> None:
-        self.sock.shutdown(socket.SHUT_WR)
-
-    def close(self) -> None:
-        self.ended = True
-        self.sock.close()
-
-
 class World:
     """`reader` and `handlers` share what the processes of one server would."""
 
@@ -139,9 +69,8 @@ class World:
     ) -> None:
         self.now_ns = START_NS
         self.shared = Shared(geometry, policy)
-        self.service = Service()
         self.seen: list[Call] = []  # what `context` found
-        self._declare(self.service)
+        self.service = service_of(self)
         self.handoff = Handoff()
         self.settings = {
             "trusted": trusted,
@@ -180,7 +109,7 @@ class World:
 
     def knock(self, *, tcp: bool = False) -> Client:
         """A new connection, handed over to the reader and not yet adopted."""
-        near, far = _tcp_pair() if tcp else socket.socketpair()
+        near, far = tcp_pair() if tcp else socket.socketpair()
         assert self.handoff.send(far)
         far.close()
         self.clients.append(Client(near))
@@ -243,9 +172,37 @@ class World:
         del counts["FREE"]
         return dict(counts)
 
-    def word(self, slot: int, offset: int = 0) -> int:
-        at = self.shared.segment.layout.slots // WORD + slot * SLOT_WORDS + offset
+    def word(self, slot: int, field: str = "state") -> int:
+        """A word of a slot."""
+        at = self.shared.table.slot0 + slot * SLOT_WORDS + word_of(SLOT, field)
         return self.shared.segment.q[at]
+
+    def row(self, field: str) -> int:
+        """A word of the reader's process record."""
+        return self.shared.row("reader")[field]
+
+    def staged(self, data: bytes) -> tuple[Client, int]:
+        """A client that sends `data`, and the slot of the one call that waits then."""
+        client = self.connect()
+        client.send(data)
+        self.read()
+        return client, self.only_slot()
+
+    def only_slot(self) -> int:
+        """The slot of the only call in flight."""
+        assert len(self.reader.book.calls) == 1
+        return next(iter(self.reader.book.calls))
+
+    def flags(self, slot: int) -> int:
+        """Those of its `call` word."""
+        return self.word(slot, "call") >> states.FLAGS_SHIFT & 0xFF
+
+    def charged(self, name: str) -> tuple[int, int]:
+        """(cost, calls) of a caller, over all processes."""
+        row = self.shared.names.identities.find(name)
+        assert row > OTHERS
+        columns = self.shared.columns
+        return int(columns.cost_totals()[row]), int(columns.call_totals()[row])
 
     def verify(self) -> None:
         """With nothing in flight: every slot, page and byte of input is accounted for."""
@@ -286,82 +243,3 @@ class World:
         os.close(self.shared.segment.fd)
         gc.unfreeze()
         gc.enable()
-
-    def _declare(self, service: Service) -> None:
-        @service.method(idempotent=True)
-        def echo(x: object = None) -> object:
-            return x
-
-        @service.method
-        def fail(text: str = "no") -> None:
-            raise RuntimeError(text)
-
-        @service.method
-        def spend(ms: float) -> str:
-            """Takes so long."""
-            self.pass_ms(ms)
-            return "spent"
-
-        @service.method
-        def big(count: int) -> str:
-            return "x" * count
-
-        @service.method(timeout=0.5)
-        def brief() -> str:
-            return "brief"
-
-        @service.method
-        def seen() -> str:
-            """Leaves its call to be looked at."""
-            self.seen.append(current_call())
-            return current_call().user
-
-        @service.method
-        def end() -> None:
-            raise SystemExit(3)
-
-
-def call(method: str, params: Any = None, id: Any = None, **members: Any) -> bytes:
-    """One request as a line; without `id` a notification."""
-    request: dict[str, Any] = {"jsonrpc": "2.0", "method": method, **members}
-    if params is not None:
-        request["params"] = params
-    if id is not None:
-        request["id"] = id
-    return json.dumps(request).encode() + b"\n"
-
-
-def batch(*calls: bytes) -> bytes:
-    """Several requests as one line."""
-    return b"[" + b",".join(line.strip() for line in calls) + b"]\n"
-
-
-def post(body: bytes, **headers: Any) -> bytes:
-    """One HTTP request; `X_Faircall_User="anna"` is a header."""
-    lines = [f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()]
-    head = f"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
-    return (head + "".join(lines) + "\r\n").encode() + body
-
-
-def frame(body: bytes) -> bytes:
-    """One message with a Content-Length."""
-    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
-
-
-def reasons(answers: list[Any]) -> list[Any]:
-    """Of each answer: its id, and "ok" or the reason of its error."""
-    return [
-        (each["id"], each["error"]["data"]["reason"] if "error" in each else "ok")
-        for each in answers
-    ]
-
-
-def _tcp_pair() -> tuple[socket.socket, socket.socket]:
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        near = socket.create_connection(listener.getsockname())
-        near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # small pieces arrive at once
-        far, _ = listener.accept()
-    return near, far
-
-
-__all__ = ["Client", "World", "batch", "call", "frame", "post", "reasons", "states"]

@@ -9,7 +9,8 @@ from faircall.server.port import Port, open_ports
 from faircall.shm.layout import SLOT, word_of
 
 from ..conftest import Load
-from ..fault.roles import Call, Handler, Ledger, Reader
+from ..fault.calls import Call, Ledger
+from ..fault.roles import Handler, Reader
 
 SMALL = """
 [server]

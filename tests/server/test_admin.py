@@ -65,7 +65,10 @@ def _refused_as(uid: int, folder: Path) -> None:
 
 
 class AdminProcess:
-    """`run_admin` in a process of its own; `said` is what it reported first, or why it ended."""
+    """`run_admin` in a process of its own; `said` is what it reported first, or why it ended.
+
+    At the end of the block it is killed, if it still runs.
+    """
 
     def __init__(self, port: Port, settings: Settings) -> None:
         read, write = os.pipe()
@@ -85,56 +88,69 @@ class AdminProcess:
         self.said = os.read(read, 4096).decode()
         os.close(read)
 
+    def __enter__(self) -> AdminProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
     def stop(self) -> int:
         self.port.shared.phase.set(Phase.STOPPED, 0)
-        return os.waitstatus_to_exitcode(wait_for(self.pid))
+        return self.wait()
 
     def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
-        wait_for(self.pid)
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            self.wait()
+
+    def wait(self) -> int:
+        """Its exit status; afterwards it is nobody's process any more."""
+        pid, self.pid = self.pid, 0
+        return os.waitstatus_to_exitcode(wait_for(pid))
 
 
 def test_the_process_serves_until_the_server_stops_and_leaves_nothing(port: Port) -> None:
-    process = AdminProcess(port, port.settings)
-    assert process.said == "ready"
-    port.shared.phase.set(Phase.RUNNING, 0)
-    found = fetch_stats(str(process.path))
-    assert found["phase"] == "RUNNING"
-    (admin,) = [p for p in found["ports"][0]["processes"] if p["role"] == "admin"]
-    assert (admin["pid"], admin["status"]) == (process.pid, "READY")
-    assert process.stop() == 0
+    with AdminProcess(port, port.settings) as process:
+        assert process.said == "ready"
+        port.shared.phase.set(Phase.RUNNING, 0)
+        found = fetch_stats(str(process.path))
+        assert found["phase"] == "RUNNING"
+        (admin,) = [p for p in found["ports"][0]["processes"] if p["role"] == "admin"]
+        assert (admin["pid"], admin["status"]) == (process.pid, "READY")
+        assert process.stop() == 0
     assert list(process.path.parent.iterdir()) == []
 
 
 def test_a_successor_takes_over_what_a_killed_one_left(port: Port) -> None:
-    first = AdminProcess(port, port.settings)
-    first.kill()
+    with AdminProcess(port, port.settings) as first:
+        first.kill()
     assert first.path.exists()
-    second = AdminProcess(port, port.settings)
-    assert call_admin(str(second.path), "faircall.ping") == "pong"
-    assert second.stop() == 0
+    with AdminProcess(port, port.settings) as second:
+        assert call_admin(str(second.path), "faircall.ping") == "pong"
+        assert second.stop() == 0
 
 
 def test_a_second_daemon_on_the_same_path_does_not_start(port: Port) -> None:
-    first = AdminProcess(port, port.settings)
-    second = AdminProcess(port, port.settings)
-    assert "is in use by another faircall" in second.said
-    wait_for(second.pid)
-    assert call_admin(str(first.path), "faircall.ping") == "pong"
-    assert first.stop() == 0
+    with AdminProcess(port, port.settings) as first:
+        with AdminProcess(port, port.settings) as second:
+            assert "is in use by another faircall" in second.said
+            assert second.wait() == 0
+        assert call_admin(str(first.path), "faircall.ping") == "pong"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_another_user_is_refused_by_the_kernels_word_though_the_mode_would_let_him(
     load: Load,
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder, small_port(load, _at(folder)) as port:
-        process = AdminProcess(port, port.settings)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        small_port(load, _at(folder)) as port,
+        AdminProcess(port, port.settings) as process,
+    ):
         os.chmod(folder, 0o755)
         process.path.chmod(0o666)
         stranger = start(lambda: _refused_to(65534, str(process.path)))
         assert os.waitstatus_to_exitcode(wait_for(stranger)) == 0
-        assert process.stop() == 0
 
 
 def _at(folder: str) -> str:

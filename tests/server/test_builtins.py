@@ -9,7 +9,8 @@ import pytest
 
 from faircall.shm.columns import Counter
 
-from .reader_world import NOBODY_TRUSTED, Client, World, batch, call, post, reasons
+from .reader_client import Client, batch, call, post, reasons
+from .reader_world import NOBODY_TRUSTED, World
 
 Make = Callable[..., World]
 

@@ -9,12 +9,12 @@ from faircall.server.exchange import PendingCall
 from faircall.shm import states
 from faircall.shm.layout import SLOT, word_of
 from faircall.shm.pages import ANSWER
+from faircall.shm.rings import SLOT_WORDS
 from faircall.shm.table import ACCEPTED
 
 from .reader_world import SMALL, World
 
 SLOTS = SMALL.slots
-_S = {name: word_of(SLOT, name) for name in SLOT.names or ()}
 
 
 class Desk:
@@ -65,11 +65,10 @@ class Desk:
         return slot
 
     def get(self, slot: int, field: str) -> int:
-        return self.world.word(slot, _S[field])
+        return self.world.word(slot, field)
 
     def set(self, slot: int, field: str, value: int) -> None:
-        layout = self.shared.segment.layout
-        at = layout.slots // 8 + slot * (SLOT.itemsize // 8) + _S[field]
+        at = self.table.slot0 + slot * SLOT_WORDS + word_of(SLOT, field)
         self.shared.segment.q[at] = value
 
     def free_pages(self) -> tuple[int, int]:

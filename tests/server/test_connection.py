@@ -13,7 +13,7 @@ from faircall.server.wire.connection import Wire
 from faircall.server.wire.events import Message
 from faircall.server.wire.limits import WireLimits
 
-from .reader_world import Client, call
+from .reader_client import Client, call
 
 REQUEST = call("echo", ["x"], 1)
 

@@ -12,7 +12,8 @@ from faircall.server.wire.limits import WireLimits
 from faircall.shm.columns import Counter
 from faircall.shm.policy import QueuePolicy
 
-from .reader_world import Client, World, batch, call, post, reasons
+from .reader_client import Client, batch, call, post, reasons
+from .reader_world import World
 
 ROOM = 4  # calls that may wait
 FEW = QueuePolicy(capacities=(1, 1, 1, 1), max_principal=16)

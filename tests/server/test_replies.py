@@ -16,7 +16,7 @@ from faircall.shm.states import Status
 from faircall.workers.envelope import decode
 from faircall.workers.errors import error_object
 
-from .reader_world import batch, call
+from .reader_client import batch, call
 
 ERROR = error_object(-32005, reason="queue_full")
 

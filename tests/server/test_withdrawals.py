@@ -7,7 +7,8 @@ import pytest
 from faircall.server.callbook import NEVER_NS
 from faircall.shm.columns import Counter
 
-from .reader_world import Client, World, batch, call, reasons
+from .reader_client import Client, batch, call, reasons
+from .reader_world import World
 
 
 def ask(client: Client, *ids: int, timeout_ms: float = 5) -> None:

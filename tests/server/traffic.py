@@ -1,7 +1,7 @@
 """Clients that do anything at any moment, and the promises that hold whatever they do.
 
-Each request has an id of its own over the whole run. An id is answered once at most, and only on its
-connection; one that is never answered was a notification, or its connection has ended.
+Each request has an id of its own over the whole run. An id is answered once at most, and only on
+its connection; one that is never answered was a notification, or its connection has ended.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import random
 from collections import Counter, deque
 from typing import Any
 
-from .reader_world import Client, World, frame, post
+from .reader_client import Client, frame, post
+from .reader_world import World
 
 FRAMINGS = ("lines", "lsp", "http")
 TIMEOUTS_MS = (0, 1, 30, 1000, 1e12)
@@ -127,8 +128,8 @@ class Actor:
             return text + b"\n"
         if self.framing == "lsp":
             return frame(text)
-        users = ({}, {"X_Faircall_User": self.dice.choice("abcd")})
-        return post(text, **self.dice.choice(users))
+        user = {"X_Faircall_User": self.dice.choice("abcd")}
+        return post(text, **(user if self.dice.random() < 0.5 else {}))
 
     def _item(self) -> dict[str, Any]:
         dice = self.dice
