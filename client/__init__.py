@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .address import Address, parse_address
+from .batch import Batch
 from .errors import (
     AddressError,
     Busy,
@@ -22,10 +23,12 @@ from .errors import (
     RpcClientError,
 )
 from .future import Future
-from .sync import Batch, Client
+from .retry import Retry
+from .sync import Client
 
 if TYPE_CHECKING:
-    from .aio import AsyncBatch, AsyncClient
+    from .aio import AsyncClient
+    from .aio_batch import AsyncBatch
 
 __all__ = [
     "Address",
@@ -41,6 +44,7 @@ __all__ = [
     "Future",
     "InvalidAnswer",
     "RemoteError",
+    "Retry",
     "RpcClientError",
     "parse_address",
 ]

@@ -11,6 +11,7 @@ socket (a section of the server's configuration) is left out, so that its bind a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
@@ -53,6 +54,14 @@ def parse_address(text: str) -> Address:
     if scheme == "https":
         raise _bad(text, "TLS is not spoken by this client")
     raise _bad(text, f"unknown scheme {scheme!r}")
+
+
+def parse_addresses(addresses: str | Sequence[str]) -> tuple[Address, ...]:
+    """One or several: separated by commas in a text, or a list (whose paths may hold commas)."""
+    texts = addresses.split(",") if isinstance(addresses, str) else addresses
+    if not texts:
+        raise AddressError(f"no address; write {FORMS}")
+    return tuple(parse_address(text.strip()) for text in texts)
 
 
 def _unix(text: str, rest: str, target: str) -> Address:

@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from .errors import connection_failed, local_deadline
+from .address import Address
+from .errors import (
+    ConnectionLost,
+    DeadlineExceeded,
+    connection_failed,
+    hello_unanswered,
+    local_deadline,
+)
 from .options import Options
 from .protocol import Answer, ClientProtocol
 from .request import Request, cancel_request
@@ -23,11 +30,16 @@ class AsyncConnection(asyncio.Protocol):
     def __init__(self, protocol: ClientProtocol, address: str) -> None:
         self._loop = asyncio.get_running_loop()
         self._protocol = protocol
-        self._address = address
+        self.address = address
         self._calls: dict[int, asyncio.Future[Any]] = {}
         self._transport: asyncio.Transport | None = None
         self._room = asyncio.Event()
         self._gone = asyncio.Event()
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls wait for their answers."""
+        return len(self._calls)
 
     def alive(self) -> bool:
         """Whether calls can be sent."""
@@ -49,7 +61,7 @@ class AsyncConnection(asyncio.Protocol):
     ) -> None:
         """Sends one message; each future, one for each request that is answered, gets its outcome.
 
-        ConnectionLost if the connection has ended. `until`: seconds of the loop's clock.
+        ConnectionFailed if the connection has ended. `until`: seconds of the loop's clock.
         """
         if self._protocol.ended or self._transport is None:
             raise self._protocol.not_sent(requests)
@@ -62,10 +74,15 @@ class AsyncConnection(asyncio.Protocol):
 
     async def close(self, why: str) -> None:
         """Fails every open call; returns when the socket is closed."""
+        self.lose(why)
+        if self._transport is not None:
+            await self._gone.wait()
+
+    def lose(self, why: str) -> None:
+        """Fails every open call, and lets the socket be closed."""
         self._settle(self._protocol.lose(why))
         if self._transport is not None:
             self._transport.abort()
-            await self._gone.wait()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -106,7 +123,7 @@ class AsyncConnection(asyncio.Protocol):
 
     def _expire(self, id: int, request: Request) -> None:
         """The time of a call is over; an answer that comes later is dropped."""
-        error = local_deadline(request.method, self._address, request.limit_s)
+        error = local_deadline(request.method, self.address, request.limit_s)
         self._settle([Answer(id, error=error)])
 
     def _take_back(self, id: int) -> None:
@@ -129,38 +146,44 @@ class AsyncConnection(asyncio.Protocol):
             self._transport.abort()
 
 
-async def open_connection(options: Options, limit_s: float) -> AsyncConnection:
+async def open_connection(options: Options, place: Address, limit_s: float) -> AsyncConnection:
     """Connects, within `limit_s` seconds and the connect time-out, and says who is calling.
 
     ConnectionFailed; or the RemoteError by which the server refuses the name.
     """
-    loop = asyncio.get_running_loop()
     limit_s = min(limit_s, options.connect_timeout_s)
-    until = loop.time() + limit_s
-    address = str(options.address)
+    until = asyncio.get_running_loop().time() + limit_s
+    address = str(place)
     try:
         async with asyncio.timeout_at(until):
-            connection = await _connect(options)
+            connection = await _connect(options, place)
     except OSError as error:
         raise connection_failed(address, error, limit_s) from error
-    hello = options.hello(limit_s)
+    hello = options.hello(place, limit_s)
     if hello is not None:
-        accepted: asyncio.Future[Any] = loop.create_future()
-        try:
-            connection.send([hello], [accepted], until)
-            await accepted
-        except BaseException:
-            await connection.close("the server did not accept who is calling")
-            raise
+        await _say_hello(connection, hello, until, address)
     return connection
 
 
-async def _connect(options: Options) -> AsyncConnection:
+async def _say_hello(
+    connection: AsyncConnection, hello: Request, until: float, address: str
+) -> None:
+    accepted: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    try:
+        connection.send([hello], [accepted], until)
+        await accepted
+    except BaseException as error:
+        await connection.close("the server did not accept who is calling")
+        if isinstance(error, ConnectionLost | DeadlineExceeded):
+            raise hello_unanswered(address, error) from error
+        raise
+
+
+async def _connect(options: Options, address: Address) -> AsyncConnection:
     loop = asyncio.get_running_loop()
-    address = options.address
 
     def make() -> AsyncConnection:
-        return AsyncConnection(options.protocol(), str(address))
+        return AsyncConnection(options.protocol(address), str(address))
 
     if address.path:
         sock = await _connect_unix(address.path)

@@ -2,49 +2,59 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import struct
 import time
 
+from .address import Address
+from .attempt import Attempt
 from .connection import Connection
-from .errors import connection_failed
-from .future import Future
+from .errors import ConnectionLost, DeadlineExceeded, connection_failed, hello_unanswered
 from .options import Options
+from .request import Request
 
 
-def open_connection(options: Options, limit_s: float) -> Connection:
+def open_connection(options: Options, place: Address, limit_s: float) -> Connection:
     """Connects, within `limit_s` seconds and the connect time-out, and says who is calling.
 
     ConnectionFailed; or the RemoteError by which the server refuses the name.
     """
     limit_s = min(limit_s, options.connect_timeout_s)
     until = time.monotonic() + limit_s
-    address = str(options.address)
+    address = str(place)
     try:
-        sock = _connect(options, limit_s)
+        sock = _connect(place, limit_s)
     except OSError as error:
         raise connection_failed(address, error, limit_s) from error
     sock.setblocking(False)
-    connection = Connection(sock, options.protocol(), address)
-    hello = options.hello(limit_s)
+    connection = Connection(sock, options.protocol(place), address)
+    hello = options.hello(place, limit_s)
     if hello is not None:
-        try:
-            future = Future(hello)
-            connection.send([hello], [future], until)
-            future.result()
-        except BaseException:
-            connection.close("the server did not accept who is calling")
-            raise
+        _say_hello(connection, hello, until)
     return connection
 
 
-def _connect(options: Options, limit_s: float) -> socket.socket:
-    address = options.address
-    if not address.path:
-        sock = socket.create_connection((address.host, address.port), limit_s)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return sock
-    return _connect_unix(address.path, limit_s)
+def _say_hello(connection: Connection, hello: Request, until: float) -> None:
+    attempt = Attempt(hello)
+    try:
+        connection.send([hello], [attempt], until)
+        answer = attempt.wait(math.inf)
+        if answer is not None and answer.error is not None:
+            raise answer.error
+    except BaseException as error:
+        connection.close("the server did not accept who is calling")
+        if isinstance(error, ConnectionLost | DeadlineExceeded):
+            raise hello_unanswered(connection.address, error) from error
+        raise
+
+
+def _connect(address: Address, limit_s: float) -> socket.socket:
+    if address.path:
+        return _connect_unix(address.path, limit_s)
+    sock = socket.create_connection((address.host, address.port), limit_s)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
 
 
 def _connect_unix(path: str, limit_s: float) -> socket.socket:

@@ -22,8 +22,8 @@ import threading
 import time
 from collections.abc import Sequence
 
-from .errors import local_deadline
-from .future import Future
+from .attempt import Attempt
+from .errors import ConnectionLost, local_deadline
 from .protocol import Answer, ClientProtocol
 from .request import Request
 from .turn import ReadingTurn, lock_s
@@ -40,12 +40,17 @@ class Connection:
         self.address = address
         self._socket = sock
         self._protocol = protocol
-        self._calls: dict[int, Future] = {}
+        self._calls: dict[int, Attempt] = {}
         self._readable = select.poll()
         self._readable.register(sock, select.POLLIN)
         self._sending = threading.Lock()
         self._turn = ReadingTurn()
         self._lock = threading.Lock()
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls wait for their answers."""
+        return len(self._calls)
 
     def alive(self) -> bool:
         """Whether calls can be sent. Takes in what has come, so that the server's close shows."""
@@ -60,34 +65,36 @@ class Connection:
     def send(
         self,
         requests: Sequence[Request],
-        futures: Sequence[Future],
+        attempts: Sequence[Attempt],
         until: float,
         *,
         batch: bool = False,
     ) -> None:
-        """Sends one message; the futures, one for each request that is answered, are for waiting.
+        """Sends one message; the attempts, one for each request that is answered, are for waiting.
 
-        What goes wrong from here on is the outcome of the futures; ConnectionLost if there are
-        none, or if the connection has ended before; DeadlineExceeded if at `until` (seconds of
-        the monotonic clock) others are still sending.
+        What goes wrong from here on is the outcome of the attempts; ConnectionLost if there are
+        none. ConnectionFailed if the connection had ended before anything was sent;
+        DeadlineExceeded if at `until` (seconds of the monotonic clock) others are still sending.
         """
         if not self._sending.acquire(timeout=lock_s(until - time.monotonic())):
             raise local_deadline(requests[0].method, self.address, requests[0].limit_s)
         try:
-            message = self._register(requests, futures, until, batch)
-            self._write(message, futures, until)
+            message = self._register(requests, attempts, until, batch)
+            unsent = self._write(message, attempts, until) == len(message)
         finally:
             self._sending.release()
-        if self._protocol.ended and not futures:
+        if unsent and all(map(_lost, attempts)):
             raise self._protocol.not_sent(requests)
+        if self._protocol.ended and not attempts:
+            raise self._protocol.lost(requests)
 
-    def wait(self, future: Future, until: float) -> None:
-        """Returns when `future` is done, or at `until`, but not without a look at what has come."""
-        while not future.settled():
+    def wait(self, attempt: Attempt, until: float) -> None:
+        """Returns when `attempt` is settled, or at `until`, not without a look at what has come."""
+        while not attempt.settled():
             left_s = max(until - time.monotonic(), 0.0)
-            if self._turn.take(future.settled, left_s):
+            if self._turn.take(attempt.settled, left_s):
                 try:
-                    self._read_for(future, until)
+                    self._read_for(attempt, until)
                 finally:
                     self._turn.give()
             if left_s == 0.0:
@@ -115,20 +122,20 @@ class Connection:
         self._socket.close()
 
     def _register(
-        self, requests: Sequence[Request], futures: Sequence[Future], until: float, batch: bool
+        self, requests: Sequence[Request], attempts: Sequence[Attempt], until: float, batch: bool
     ) -> bytes:
         with self._lock:
             if self._protocol.ended:
                 raise self._protocol.not_sent(requests)
             ids, message = self._protocol.send(requests, batch=batch)
-            for id, future in zip(ids, futures, strict=True):
-                future.bind(self, id, until)
-                self._calls[id] = future
+            for id, attempt in zip(ids, attempts, strict=True):
+                attempt.bind(self, id, until)
+                self._calls[id] = attempt
         return message
 
-    def _read_for(self, future: Future, until: float) -> None:
-        """As the leader: reads until `future` is done or the time over."""
-        while not future.settled():
+    def _read_for(self, attempt: Attempt, until: float) -> None:
+        """As the leader: reads until `attempt` is done or the time over."""
+        while not attempt.settled():
             left_s = until - time.monotonic()
             if not self._readable.poll(poll_ms(left_s)):
                 return
@@ -154,8 +161,8 @@ class Connection:
         self._turn.wake_done()
         return True
 
-    def _write(self, message: bytes, futures: Sequence[Future], until: float) -> None:
-        """Writes it all. A message of which only a part was sent ends the connection."""
+    def _write(self, message: bytes, attempts: Sequence[Attempt], until: float) -> int:
+        """Writes it all; how many bytes it could not, after which the connection has ended."""
         left = memoryview(message)
         try:
             while left and not self._protocol.ended:
@@ -163,13 +170,14 @@ class Connection:
                     left = left[self._socket.send(left) :]
                 except BlockingIOError:
                     if not self._await_room(until):
-                        self._give_up(futures)
+                        self._give_up(attempts)
         except OSError:
             self._shut_down()
             self.alive()  # reads to the end, where the server may have said why it closed
         except BaseException:
             self._lose("interrupted while sending")
             raise
+        return len(left)
 
     def _await_room(self, until: float) -> bool:
         """Waits until more can be written, reading if no one does; False at `until`."""
@@ -187,10 +195,10 @@ class Connection:
                 self._turn.give()
         return left_s > 0
 
-    def _give_up(self, futures: Sequence[Future]) -> None:
+    def _give_up(self, attempts: Sequence[Attempt]) -> None:
         """The time is over for calls of which only a part could be sent."""
-        for future in futures:
-            future.expire()
+        for attempt in attempts:
+            attempt.expire()
         self._lose("the server took in nothing more of what was sent")
 
     def _lose(self, why: str) -> None:
@@ -202,13 +210,17 @@ class Connection:
     def _settle(self, answers: list[Answer]) -> None:
         """Answers to calls for which no one waits any more are dropped."""
         for answer in answers:
-            future = self._calls.pop(answer.id, None)
-            if future is not None:
-                future.settle(answer)
+            attempt = self._calls.pop(answer.id, None)
+            if attempt is not None:
+                attempt.settle(answer)
 
     def _shut_down(self) -> None:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
+
+
+def _lost(attempt: Attempt) -> bool:
+    return attempt.answer is not None and isinstance(attempt.answer.error, ConnectionLost)
 
 
 def poll_ms(left_s: float) -> int | None:

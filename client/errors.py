@@ -2,7 +2,7 @@
 
     RpcClientError
     ├── AddressError       the address cannot be read (also a ValueError)
-    ├── ConnectionFailed   no connection could be made: the call was not sent
+    ├── ConnectionFailed   no connection, or it had ended before: the call was not sent
     ├── ConnectionLost     the connection ended before the answer: the call may have run
     ├── InvalidAnswer      what came back is not an answer of JSON-RPC 2.0
     └── RemoteError        the server answered with an error object
@@ -23,6 +23,7 @@ INVALID_PARAMS = -32602
 LIMIT_EXCEEDED = -32005
 DEADLINE_EXCEEDED = -32050
 SHUTTING_DOWN = -32052
+HANDLER_DIED = -32053
 TOO_LARGE = -32054
 UNAUTHENTICATED = -32055
 STANDBY = -32057
@@ -47,7 +48,8 @@ class AddressError(RpcClientError, ValueError):
 
 
 class ConnectionFailed(RpcClientError, ConnectionError):
-    """No connection could be made within the connect time-out; nothing was sent."""
+    """No connection could be made within the connect time-out, or the one there was had just ended;
+    the call was not sent."""
 
 
 class ConnectionLost(RpcClientError, ConnectionError):
@@ -86,7 +88,12 @@ class RemoteError(RpcClientError):
     def retry_after_ms(self) -> float | None:
         """How long to wait before that, in milliseconds, where the server knows."""
         delay = self._member("retry_after_ms")
-        return delay if isinstance(delay, int | float) else None
+        return delay if type(delay) in (int, float) else None
+
+    @property
+    def denies_retry(self) -> bool:
+        """Whether the server says that the same call may not be made again."""
+        return self._member("retriable") is False
 
     def _member(self, name: str) -> Any:
         return self.data.get(name) if isinstance(self.data, dict) else None
@@ -124,7 +131,7 @@ def remote_error(code: int, message: str, data: Any, method: str, address: str) 
 
 def local_deadline(method: str, address: str, limit_s: float) -> DeadlineExceeded:
     """No answer came within `limit_s` seconds."""
-    message = f"no answer within {limit_s:g} s"
+    message = f"no answer within {_shown(limit_s)} s"
     data = {"reason": "local", "retriable": False}
     return DeadlineExceeded(DEADLINE_EXCEEDED, message, data, method, address)
 
@@ -132,7 +139,7 @@ def local_deadline(method: str, address: str, limit_s: float) -> DeadlineExceede
 def connection_failed(address: str, error: OSError, limit_s: float) -> ConnectionFailed:
     """Why no connection to `address` could be made, and what to look at."""
     if isinstance(error, TimeoutError):
-        cause, advice = f"no connection within {limit_s:g} s", "is the host up and reachable?"
+        cause, advice = f"no connection within {_shown(limit_s)} s", "is the host up and reachable?"
     elif isinstance(error, socket.gaierror):
         cause, advice = error.strerror or str(error), "check the host name"
     elif error.errno in (errno.EACCES, errno.EPERM):
@@ -142,7 +149,21 @@ def connection_failed(address: str, error: OSError, limit_s: float) -> Connectio
     return ConnectionFailed(f"cannot connect to {address}: {cause}; {advice}")
 
 
+def hello_unanswered(address: str, error: RpcClientError) -> ConnectionFailed:
+    """The connection was made, but the server did not say whether it accepts who is calling."""
+    cause = str(error)
+    if isinstance(error, RemoteError):
+        cause = f"{error.message}; is this a faircall server, and alive?"
+    return ConnectionFailed(
+        f"cannot connect to {address}: faircall.hello was not answered: {cause}"
+    )
+
+
 def call_name(method: str, address: str) -> str:
     """`method at address: `, as messages begin; empty where neither is known."""
     place = " at ".join(part for part in (method, address) if part)
     return f"{place}: " if place else ""
+
+
+def _shown(seconds: float) -> str:
+    return f"{seconds:.3g}" if seconds < 1000 else f"{seconds:.0f}"

@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from .errors import ConnectionLost, local_deadline
+from .attempt import Attempt
+from .errors import RpcClientError
 from .protocol import Answer
-from .request import Request, cancel_request
+from .request import Request
+from .turn import lock_s
 
 if TYPE_CHECKING:
-    from .connection import Connection
+    from .sender import Sender
 
 
 class Future:
     """Shaped like `concurrent.futures.Future`. Nothing reads in the background: the answer is
-    taken in by whichever thread waits for this call, or for another on the same connection."""
+    taken in by whichever thread waits for this call, or for another on the same connection, and
+    a call that may be repeated is sent again by the thread that waits for it, or asks `done`."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, sender: Sender, *, idempotent: bool = False) -> None:
         self.method = request.method
-        self._limit_s = request.limit_s
-        self._connection: Connection | None = None
-        self._id = 0
-        self._until = 0.0
-        self._answer: Answer | None = None
+        self.tries = sender.tries(idempotent)
+        self.attempt = Attempt(request)  # the last one that was sent, or is to be sent first
+        self._request = request
+        self._sender = sender
+        self._repeating = threading.Lock()  # guards what follows, and `attempt`
+        self._due: float | None = None  # when the call is sent again, after the attempt failed
+        self._outcome: Answer | None = None
+        self._cancelled = False
 
     def done(self) -> bool:
-        """Whether the outcome is here, or has come and can be taken in without waiting."""
-        if self._answer is None and self._connection is not None:
-            self._connection.alive()
-        return self.settled()
+        """Whether the outcome is here, or has come and can be taken in without waiting.
+
+        Where the call is due to be sent again, sends it.
+        """
+        if not self.attempt.sent:
+            return False
+        self.attempt.look()
+        return self._advance(time.monotonic()) is not None
 
     def result(self, timeout: float | None = None) -> Any:
         """The result, or the error raised.
@@ -50,41 +60,48 @@ class Future:
 
     def cancel(self) -> None:
         """Asks the server to drop the call: `result` then raises RemoteError -32051, or gives
-        the result if that was quicker. Nothing is sent for a call that is done or not yet sent."""
-        if self._connection is not None and not self.done():
-            with contextlib.suppress(ConnectionLost):
-                self._connection.send([cancel_request(self._id)], [], self._until)
-
-    def settled(self) -> bool:
-        """Whether the outcome is here; does not touch the connection."""
-        return self._answer is not None
-
-    def bind(self, connection: Connection, id: int, until: float) -> None:
-        """The call was sent: its place on the connection and when its time is over."""
-        self._connection, self._id, self._until = connection, id, until
-
-    def settle(self, answer: Answer) -> None:
-        """The outcome; called once, by the connection."""
-        self._answer = answer
-
-    def expire(self) -> None:
-        """The time of the call is over: unless it was answered, that is its outcome."""
-        connection = self._sent_through()
-        error = local_deadline(self.method, connection.address, self._limit_s)
-        connection.expire(Answer(self._id, error=error))
+        the result if that was quicker. Nothing is sent for a call that is done or not yet sent,
+        and nothing is sent again."""
+        self._cancelled = True
+        if self.attempt.sent:
+            self.attempt.look()
+        self.attempt.cancel()
 
     def _wait(self, timeout_s: float | None) -> Answer:
-        connection = self._sent_through()
-        limit = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        while self._answer is None:
-            connection.wait(self, min(limit, self._until))
-            if time.monotonic() >= self._until:
-                self.expire()
-            elif self._answer is None and time.monotonic() >= limit:
-                raise TimeoutError(f"{self.method}: no answer yet after {timeout_s} s")
-        return self._answer
+        answer = self._advance(math.inf if timeout_s is None else time.monotonic() + timeout_s)
+        if answer is None:
+            raise TimeoutError(f"{self.method}: no answer yet after {timeout_s} s")
+        return answer
 
-    def _sent_through(self) -> Connection:
-        if self._connection is None:
-            raise RuntimeError(f"{self.method} has not been sent: its batch is still open")
-        return self._connection
+    def _advance(self, limit: float) -> Answer | None:
+        """The outcome that stands; None at `limit`, until which it waits and sends again."""
+        while self._outcome is None:
+            attempt = self.attempt
+            answer = attempt.wait(limit)
+            if answer is None or answer.error is None:
+                return answer
+            if not self._repeating.acquire(timeout=lock_s(limit - time.monotonic())):
+                return None
+            try:
+                current = self._outcome is None and attempt is self.attempt
+                if current and not self._repeat(answer, answer.error, limit):
+                    return self._outcome
+            finally:
+                self._repeating.release()
+        return self._outcome
+
+    def _repeat(self, answer: Answer, error: RpcClientError, limit: float) -> bool:
+        """Sends the call again when that is due; False if the outcome stands, or at `limit`."""
+        if self._due is None and not self._cancelled:
+            self._due = self._sender.due(error, self.attempt, self.tries)
+        if self._due is None or not self._sender.pause(min(self._due, limit)) or self._cancelled:
+            self._outcome = answer
+            return False
+        if self._due > max(limit, time.monotonic()):
+            return False
+        try:
+            self.attempt = self._sender.send_again(self._request, self.attempt.until, self.tries)
+        except RpcClientError as failure:
+            self._outcome = Answer(0, error=failure)
+        self._due = None
+        return True

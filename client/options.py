@@ -11,6 +11,7 @@ from .address import Address
 from .framing import Framing, HttpFraming, LineFraming
 from .protocol import ClientProtocol
 from .request import Request, build_request
+from .retry import Retry
 
 HELLO = "faircall.hello"
 
@@ -19,12 +20,14 @@ HELLO = "faircall.hello"
 class Options:
     """What a client was told once, for all its calls. Times are in seconds, None is no limit."""
 
-    address: Address
+    addresses: tuple[Address, ...]
     timeout_s: float | None = None
     user: str | None = None
     context: str | None = None
     token: str | None = None
     connect_timeout_s: float = 5.0
+    connections: int = 1
+    retry: Retry | None = None
 
     def __post_init__(self) -> None:
         for name in ("user", "token"):
@@ -33,6 +36,8 @@ class Options:
                 raise ValueError(f"{name} must be printable text, not {value!r}")
         if not self.connect_timeout_s > 0:
             raise ValueError(f"connect_timeout must be more than 0 s, not {self.connect_timeout_s}")
+        if self.connections < 1:
+            raise ValueError(f"connections must be 1 or more, not {self.connections}")
         self.limit_s(None)
 
     def limit_s(self, timeout_s: float | None) -> float:
@@ -58,24 +63,24 @@ class Options:
             method, args, kwargs, limit_s=limit_s, context=self.context, notification=notification
         )
 
-    def protocol(self) -> ClientProtocol:
+    def protocol(self, address: Address) -> ClientProtocol:
         """The protocol of one new connection."""
-        return ClientProtocol(self._framing(), str(self.address))
+        return ClientProtocol(self._framing(address), str(address))
 
-    def hello(self, limit_s: float) -> Request | None:
+    def hello(self, address: Address, limit_s: float) -> Request | None:
         """The first request of a stream, if it must say who is calling; HTTP does it in headers."""
         claims = {"user": self.user, "token": self.token}
         said = {name: value for name, value in claims.items() if value is not None}
-        if not said or self.address.target:
+        if not said or address.target:
             return None
         return build_request(HELLO, kwargs=said, limit_s=limit_s)
 
-    def _framing(self) -> Framing:
-        if not self.address.target:
+    def _framing(self, address: Address) -> Framing:
+        if not address.target:
             return LineFraming()
         headers = {}
         if self.user is not None:
             headers["X-Faircall-User"] = self.user
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token}"
-        return HttpFraming(self.address.authority, self.address.target, headers)
+        return HttpFraming(address.authority, address.target, headers)

@@ -15,7 +15,14 @@ from typing import Any
 
 import orjson
 
-from .errors import ConnectionLost, InvalidAnswer, RpcClientError, call_name, remote_error
+from .errors import (
+    ConnectionFailed,
+    ConnectionLost,
+    InvalidAnswer,
+    RpcClientError,
+    call_name,
+    remote_error,
+)
 from .framing import Framing, FramingError, Payload, excerpt
 from .request import Request
 
@@ -52,10 +59,14 @@ class ClientProtocol:
         """Whether nothing more can be sent or answered."""
         return bool(self.end)
 
-    def not_sent(self, requests: Sequence[Request]) -> ConnectionLost:
+    def not_sent(self, requests: Sequence[Request]) -> ConnectionFailed:
         """What a caller gets who comes too late."""
-        names = ", ".join(request.method for request in requests[:3])
-        return ConnectionLost(f"{call_name(names, self._address)}not sent: {self.end}; call again")
+        why = self.end or "the connection broke"
+        return ConnectionFailed(f"{self._name(requests)}not sent: {why}; call again")
+
+    def lost(self, requests: Sequence[Request]) -> ConnectionLost:
+        """What a caller gets who is not answered anyway, when the connection ended meanwhile."""
+        return ConnectionLost(f"{self._name(requests)}{self.end}; the call may have run or not")
 
     def send(self, requests: Sequence[Request], *, batch: bool = False) -> tuple[list[int], bytes]:
         """The ids of those that will be answered, in their order, and the bytes to write now."""
@@ -87,6 +98,9 @@ class ClientProtocol:
         """The connection is given up: every open call fails with ConnectionLost."""
         said = f" after saying {self._complaint}" if self._complaint else ""
         return self._end(ConnectionLost, f"{why}{said}; the call may have run or not")
+
+    def _name(self, requests: Sequence[Request]) -> str:
+        return call_name(", ".join(request.method for request in requests[:3]), self._address)
 
     def _ask(self, request: Request, exchange: set[int]) -> int | None:
         if request.notification:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -24,12 +24,18 @@ class Request:
     members: bytes
     limit_s: float = math.inf
     notification: bool = False
+    context: str | None = None
+    meta: bytes = b""
 
     def encode(self, id: int | None) -> bytes:
         """The request object, on one line."""
         if id is None:
-            return b'{"jsonrpc":"2.0",%b}' % self.members
-        return b'{"jsonrpc":"2.0","id":%d,%b}' % (id, self.members)
+            return b'{"jsonrpc":"2.0",%b%b}' % (self.members, self.meta)
+        return b'{"jsonrpc":"2.0","id":%d,%b%b}' % (id, self.members, self.meta)
+
+    def again(self, left_s: float, attempt: int) -> Request:
+        """The same call when it has been sent `attempt` times and `left_s` seconds are left."""
+        return replace(self, meta=_meta(left_s, self.context, attempt))
 
 
 def build_request(
@@ -50,9 +56,8 @@ def build_request(
     members = [b'"method":' + orjson.dumps(method)]
     if args or kwargs:
         members.append(b'"params":' + _encode(args or kwargs))
-    if meta := _meta(limit_s, context):
-        members.append(b'"meta":' + orjson.dumps(meta))
-    return Request(method, b",".join(members), limit_s, notification)
+    meta = _meta(limit_s, context, 0)
+    return Request(method, b",".join(members), limit_s, notification, context, meta)
 
 
 def cancel_request(id: int) -> Request:
@@ -60,9 +65,16 @@ def cancel_request(id: int) -> Request:
     return build_request(CANCEL, kwargs={"id": id}, notification=True)
 
 
-def _meta(limit_s: float, context: str | None) -> dict[str, Any]:
-    timeout = {"timeout_ms": math.ceil(limit_s * 1000)} if math.isfinite(limit_s) else {}
-    return timeout if context is None else {**timeout, "caller_context": context}
+def _meta(limit_s: float, context: str | None, attempt: int) -> bytes:
+    """The member `meta` and the comma before it, or nothing if there is nothing to say."""
+    meta: dict[str, Any] = {}
+    if math.isfinite(limit_s):
+        meta["timeout_ms"] = max(math.ceil(limit_s * 1000), 1)
+    if context is not None:
+        meta["caller_context"] = context
+    if attempt:
+        meta["attempt"] = attempt
+    return b',"meta":' + orjson.dumps(meta) if meta else b""
 
 
 def _encode(params: Any) -> bytes:

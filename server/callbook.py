@@ -45,6 +45,11 @@ class CallBook:
     def has_free(self) -> bool:
         return bool(self._free)
 
+    @property
+    def free(self) -> int:
+        """Slots for further calls."""
+        return len(self._free)
+
     def stage(
         self,
         pending: PendingCall,

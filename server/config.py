@@ -99,6 +99,14 @@ class Server:
         1_000_000,
         hadoop="ipc.server.max.connections",
     )
+    slice_us: int = integer(
+        100,
+        "Time slice that readers, acceptor and janitor ask the kernel for, so that busy handlers do"
+        " not keep them waiting (Linux 6.12 and newer); 0: the kernel's own.",
+        0,
+        100_000,
+        unit="us",
+    )
     busy_http_status: int = setting(
         choice(200, 429, 503), 200, "HTTP status of answers that say that the server is busy."
     )

@@ -88,6 +88,7 @@ class Reader:
         )  # fmt: skip
         self._timeouts = ConnectionTimeouts(self.clients, timeouts)
         self._collected = [0] * COLLECT_AT_MOST
+        self._backoff, self._turn = backoff, min(limits.calls_per_pass, self.book.free)
         self._listen(handoff)
 
     def _listen(self, handoff: socket.socket) -> None:
@@ -120,8 +121,10 @@ class Reader:
         admission.draining = self.shared.phase.reached(Phase.DRAINING)
         self._attend(events, now_ns)
         calls = 0
-        while clients.ready and calls < CALLS_PER_PASS:
+        while clients.ready and calls < CALLS_PER_PASS and self._has_room():
             calls += clients.serve(clients.ready.next(), now_ns) or 1
+            if not self._backoff:
+                self.enqueuer.flush(now_ns)  # a full queue stops this connection at once
         self.enqueuer.flush(now_ns)
         answers = self._collect()
         if now_ns >= self.book.next_deadline_ns:
@@ -142,13 +145,13 @@ class Reader:
                 clients.on_event(connection, event, now_ns)
             elif fd == self._bell:
                 doorbells.clear(fd)
-            else:
+            elif fd == self._handoff.fileno():
                 self._adopt(now_ns)
 
     # -- sleeping --------------------------------------------------------------------------------
 
     def _wait(self) -> Events:
-        if self.clients.ready:
+        if self.clients.ready and self._has_room():
             return self.poll()
         self._q[self._sleeping] = 1
         try:
@@ -158,10 +161,15 @@ class Reader:
             self._q[self._sleeping] = 0
 
     def _sleep_s(self) -> float:
-        if self.enqueuer.blocked:
+        if self.enqueuer.blocked or self.clients.ready:
             return BLOCKED_MS / 1000
         wake_ns = min(self.book.next_deadline_ns, self._timeouts.next_ns)
         return min(IDLE_MS / 1000, max(0, wake_ns - self._clock()) / 1e9)
+
+    def _has_room(self) -> bool:
+        """Whether a connection may have its turn: with back-off off, nothing is refused for want
+        of slots; connections wait in the ready list until some are free."""
+        return self._backoff or self.book.free >= self._turn
 
     # -- answers ---------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from .children import FAILED, READY, Child
 from .failures import CANNOT_START, CannotStart, one_line, place_of
 from .port import Port
 from .stacks import StackFile
+from .time_slice import ask_for_slice
 
 log = logging.getLogger("faircall.supervisor")
 
@@ -109,18 +110,21 @@ def _failed(duty: Duty, message: str, error: BaseException, status: int) -> int:
 def _janitor(duty: Duty) -> int:
     from .janitor import run_janitor
 
+    ask_for_slice(duty.port.settings.server.slice_us)
     return run_janitor(duty.port, duty.channel, duty.report)
 
 
 def _acceptor(duty: Duty) -> int:
     from .acceptor import run_acceptor
 
+    ask_for_slice(duty.port.settings.server.slice_us)
     return run_acceptor(duty.port, duty.channel, duty.report)
 
 
 def _reader(duty: Duty) -> int:
     from .reader_start import run_reader
 
+    ask_for_slice(duty.port.settings.server.slice_us)
     return run_reader(duty.port, duty.number, duty.report)
 
 

@@ -27,6 +27,7 @@ from .roles import Body, bodies_for, preload
 from .roster import Roster
 from .signals import SignalQueue
 from .sources import Sources
+from .unix_listener import remove_stale
 from .watch import TICK_NS, Watch
 
 if TYPE_CHECKING:
@@ -239,3 +240,4 @@ def serve(
     finally:
         for port in ports:
             port.close()
+        remove_stale(settings.admin.socket)  # of an admin that was killed at the last moment

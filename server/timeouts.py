@@ -58,7 +58,7 @@ class ConnectionTimeouts:
             _note_progress(connection, now_ns)
             if 0 < limits.send_ns < now_ns - connection.sent_ns:
                 clients.give_up(connection)
-        elif connection.input_over or connection.stopped or connection.queued:
+        elif connection.stopped or connection.queued:
             pass  # it is we who do not read
         elif self._waits_too_long(connection, now_ns):
             clients.timed_out(connection)

@@ -50,6 +50,19 @@ def listen_unix(path: str, backlog: int) -> tuple[socket.socket, UnixPath]:
     return sock, UnixPath(path, _inode(os.lstat(path)), lock)
 
 
+def remove_stale(path: str) -> None:
+    """Remove what a dead owner left at `path`; nothing, if it has an owner."""
+    if not os.path.exists(_lock_path(path)):
+        return
+    with contextlib.suppress(OSError, CannotStart):
+        lock = _take_lock(path)
+        try:
+            _clear_away(path)
+            os.unlink(_lock_path(path))
+        finally:
+            os.close(lock)
+
+
 def _take_lock(path: str) -> int:
     """A descriptor with the lock. (Its last owner removes the file: look whether it is there.)"""
     lock_path = _lock_path(path)

@@ -134,7 +134,11 @@ class Daemon:
         assert self.process.poll() is None, self.log
 
     def send(self, number: signal.Signals) -> None:
-        self.process.send_signal(number)
+        """To the daemon; SIGINT to all of its processes, as Ctrl-C does it."""
+        if number == signal.SIGINT:
+            os.killpg(self.pid, number)
+        else:
+            self.process.send_signal(number)
 
     def has_ended(self) -> bool:
         return self.process.poll() is not None

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from faircall.client import Address, AddressError, parse_address
+from faircall.client.address import parse_addresses
 
 
 @pytest.mark.parametrize(
@@ -59,3 +60,17 @@ def test_anything_else_is_refused_with_the_cause_and_the_forms(text: str, why: s
 )
 def test_the_authority_is_what_a_host_header_holds(text: str, authority: str) -> None:
     assert parse_address(text).authority == authority
+
+
+def test_several_addresses_are_separated_by_commas_or_in_a_list() -> None:
+    both = (Address("h", 1), Address(path="/s", target="/rpc"))
+    assert parse_addresses("tcp://h:1, http+unix:/s") == both
+    assert parse_addresses(["tcp://h:1", "http+unix:/s"]) == both
+    assert parse_addresses("h:1") == (Address("h", 1),)
+    assert parse_addresses(["unix:/a,b"]) == (Address(path="/a,b"),)
+
+
+@pytest.mark.parametrize("addresses", ["h:1,", "", [], ["h:1", ""], "h:1,,h:2"])
+def test_an_address_that_is_missing_is_told(addresses: object) -> None:
+    with pytest.raises(AddressError, match="write tcp://host:port"):
+        parse_addresses(addresses)  # type: ignore[arg-type]

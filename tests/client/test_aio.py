@@ -59,7 +59,7 @@ def test_error_objects_are_raised(serve: Serve, kind: str) -> None:
             await client.call("fail", {"code": -32005, "message": "full"})
         assert await client.call("add", 1, 1) == 2
 
-    run(work, serve(kind=kind).address)
+    run(work, serve(kind=kind).address, retry=None)
 
 
 @pytest.mark.parametrize("kind", STREAMS)
@@ -159,8 +159,8 @@ def test_a_server_that_takes_nothing_in_is_not_waited_for_past_the_deadline(serv
         calls = (client.call("m", text, timeout=0.05) for _ in range(3))
         errors = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(error) for error in errors] == [DeadlineExceeded] * 3
-        assert client._connection is not None
-        transport = client._connection._transport
+        (connection,) = client._sender._pool._active
+        transport = connection._transport
         assert transport is not None
         assert transport.get_write_buffer_size() < 17 * MIB  # of one of the three, not of all
 
@@ -281,7 +281,7 @@ def test_no_server_is_a_failed_connection(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     for address in (f"http://127.0.0.1:{port}", f"unix:{tmp_path}/none"):
-        run(work, address)
+        run(work, address, retry=None)
 
 
 def test_a_full_queue_of_the_server_is_waited_for(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_a_full_queue_of_the_server_is_waited_for(tmp_path: Path) -> None:
         listener.bind(path)
         listener.listen(0)
         queued.connect(path)
-        run(work, f"unix:{path}", connect_timeout=0.02)
+        run(work, f"unix:{path}", connect_timeout=0.02, retry=None)
 
 
 def test_a_stream_says_hello_first_once_for_all_its_calls(serve: Serve) -> None:
@@ -327,6 +327,18 @@ def test_a_refused_hello_fails_the_call_before_it_is_sent(serve: Serve) -> None:
             await client.call("m")
 
     run(work, serve(script).address, user="ann")
+
+
+def test_a_hello_that_is_not_answered_is_no_connection(serve: Serve) -> None:
+    def script(peer: Peer) -> None:
+        peer.receive()
+        peer.receive()
+
+    async def work(client: AsyncClient) -> None:
+        with pytest.raises(ConnectionFailed, match=r"hello was not answered: .* within 0\.02 s"):
+            await client.call("m")
+
+    run(work, serve(script).address, user="ann", connect_timeout=0.02, retry=None)
 
 
 def test_http_says_who_is_calling_in_every_request(serve: Serve) -> None:

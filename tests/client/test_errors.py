@@ -21,15 +21,18 @@ def test_the_members_of_data_are_properties() -> None:
     data = {"reason": "queue_full", "retriable": True, "retry_after_ms": 40}
     error = remote_error(-32005, "limit exceeded", data, *WHERE)
     assert (error.reason, error.retriable, error.retry_after_ms) == ("queue_full", True, 40)
+    assert not error.denies_retry
+    assert remote_error(-32005, "m", {"retriable": False}, *WHERE).denies_retry
     assert str(error) == (
         "add at tcp://h:1: limit exceeded (-32005, queue_full); try again in 40 ms"
     )
 
 
-@pytest.mark.parametrize("data", [None, "text", 7, [], {}, {"reason": 1, "retry_after_ms": "x"}])
+@pytest.mark.parametrize("data", [None, "text", 7, [], {}, {"reason": 1, "retry_after_ms": True}])
 def test_data_of_any_other_shape_has_no_such_members(data: object) -> None:
     error = remote_error(-32000, "ValueError: no", data, *WHERE)
     assert (error.reason, error.retriable, error.retry_after_ms) == (None, False, None)
+    assert not error.denies_retry
     assert error.data == data
     assert str(error) == "add at tcp://h:1: ValueError: no (-32000)"
 

@@ -73,13 +73,13 @@ def test_a_call_under_way_is_the_parent_s(serve: Serve) -> None:
 def test_locks_held_by_other_threads_at_the_fork_do_not_bind_the_child(serve: Serve) -> None:
     with Client(serve().address) as client:
         assert client.call("add", 1, 1) == 2
-        connection = client._connection
-        assert connection is not None
+        pool = client._sender._pool
+        (connection,) = pool._active
 
         def work() -> None:
             assert client.call("add", 2, 2) == 4
 
-        with client._lock, connection._sending, connection._lock:
+        with pool._lock, pool._connecting, connection._sending, connection._lock:
             assert connection._turn.try_take()
             assert in_child(work) == 0
             connection._turn.give()

@@ -1,17 +1,18 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
 
-from faircall.client.address import parse_address
+from faircall.client.address import parse_address, parse_addresses
 from faircall.client.options import Options
 from faircall.client.request import build_request, cancel_request
 
 
-def options(address: str = "tcp://h:1", **more: object) -> Options:
-    return Options(address=parse_address(address), **more)  # type: ignore[arg-type]
+def options(**more: object) -> Options:
+    return Options(addresses=parse_addresses("tcp://h:1"), **more)  # type: ignore[arg-type]
 
 
 def test_a_request_has_the_members_it_needs_and_no_others() -> None:
@@ -76,16 +77,17 @@ def test_a_limit_must_be_more_than_nothing(limit_s: float) -> None:
 
 def test_a_stream_says_who_is_calling_in_a_hello_and_http_in_its_headers() -> None:
     claims = {"user": "ann", "token": "t0"}
-    hello = options("unix:/s", **claims).hello(1.0)
+    stream, http = parse_address("unix:/s"), parse_address("http://h")
+    hello = options(**claims).hello(stream, 1.0)
     assert hello is not None
     assert json.loads(hello.encode(1))["params"] == claims
-    assert options("http://h", **claims).hello(1.0) is None
-    wire = options("http://h", **claims).protocol().send([build_request("m")])[1]
+    assert options(**claims).hello(http, 1.0) is None
+    wire = options(**claims).protocol(http).send([build_request("m")])[1]
     assert b"\r\nX-Faircall-User: ann\r\nAuthorization: Bearer t0\r\n" in wire
 
 
 def test_who_says_nothing_sends_no_hello() -> None:
-    assert options("unix:/s").hello(1.0) is None
+    assert options().hello(parse_address("unix:/s"), 1.0) is None
 
 
 @pytest.mark.parametrize("name", ["", "ann\r\nX-Evil: 1", "a\0"])
@@ -94,6 +96,23 @@ def test_a_name_cannot_carry_a_header_of_its_own(name: str) -> None:
         options(user=name)
     with pytest.raises(ValueError, match="token must be printable"):
         options(token=name)
+
+
+def test_a_repeat_says_what_is_left_and_how_often_it_was_sent() -> None:
+    request = options(context="job 7").request("m", [b"x"], {}, 2.0)
+    again = request.again(0.5, 3)
+    meta = {"timeout_ms": 500, "caller_context": "job 7", "attempt": 3}
+    first, second = json.loads(request.encode(1)), json.loads(again.encode(2))
+    assert second == {**first, "id": 2, "meta": meta}
+    assert again.limit_s == 2.0
+    assert json.loads(request.again(-1.0, 0).encode(1))["meta"]["timeout_ms"] == 1
+    assert json.loads(build_request("m").again(math.inf, 1).encode(1))["meta"] == {"attempt": 1}
+
+
+@pytest.mark.parametrize("connections", [0, -1])
+def test_a_client_has_at_least_one_connection(connections: int) -> None:
+    with pytest.raises(ValueError, match="connections must be 1 or more"):
+        options(connections=connections)
 
 
 def test_a_call_is_taken_back_by_its_id() -> None:

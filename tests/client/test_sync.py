@@ -54,7 +54,7 @@ def test_nothing_is_connected_before_the_first_call() -> None:
 
 
 def test_error_objects_are_raised_with_and_without_data(serve: Serve, kind: str) -> None:
-    with Client(serve(kind=kind).address) as client:
+    with Client(serve(kind=kind).address, retry=None) as client:
         with pytest.raises(RemoteError, match=r"^fail at .*: no \(7\)$") as caught:
             client.call("fail", {"code": 7, "message": "no"})
         assert caught.value.data is None
@@ -376,7 +376,10 @@ def test_no_server_is_a_failed_connection(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     for address in (f"tcp://127.0.0.1:{port}", f"unix:{tmp_path}/none", f"unix:/{'x' * 200}"):
-        with Client(address) as client, pytest.raises(ConnectionFailed, match=address):
+        with (
+            Client(address, retry=None) as client,
+            pytest.raises(ConnectionFailed, match=address),
+        ):
             client.call("m")
 
 
@@ -387,7 +390,7 @@ def test_a_server_that_accepts_no_one_is_a_failed_connection(tmp_path: Path) -> 
         listener.listen(0)
         queued.connect(path)
         with (
-            Client(f"unix:{path}", connect_timeout=0.02) as client,
+            Client(f"unix:{path}", connect_timeout=0.02, retry=None) as client,
             pytest.raises(ConnectionFailed, match=r"no connection within 0\.02 s"),
         ):
             client.call("m")
@@ -429,8 +432,18 @@ def test_a_hello_that_is_not_answered_fails_at_the_connect_time_out(serve: Serve
     def script(peer: Peer) -> None:
         receive(peer, 2)
 
-    late = pytest.raises(DeadlineExceeded, match=r"faircall\.hello at .* within 0\.02 s")
-    with Client(serve(script).address, user="ann", connect_timeout=0.02) as client, late:
+    late = pytest.raises(ConnectionFailed, match=r"hello was not answered: .* within 0\.02 s")
+    options: dict[str, Any] = {"user": "ann", "connect_timeout": 0.02, "retry": None}
+    with Client(serve(script).address, **options) as client, late:
+        client.call("m")
+
+
+def test_a_connection_that_ends_at_the_hello_is_no_connection(serve: Serve) -> None:
+    def script(peer: Peer) -> None:
+        peer.receive()
+
+    ended = pytest.raises(ConnectionFailed, match=r"hello was not answered: .*the server closed")
+    with Client(serve(script).address, user="ann", retry=None) as client, ended:
         client.call("m")
 
 

@@ -122,6 +122,8 @@ def test_a_cancelled_task_takes_its_waiting_call_back(shared: Daemon, tmp_path: 
             waiting = asyncio.create_task(client.call("append", str(trace), "ran"))
             await client.call("rpc.ping")
             waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
             await client.call("rpc.ping")
             for gate in held:
                 gate.open("done")

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import faircall
+from faircall.shm.mutex import BROKEN_SECTION
 
 from . import mutants_other, mutants_table
 from .mutant import Mutant
@@ -17,7 +18,9 @@ from .mutant import Mutant
 MUTANTS = [*mutants_table.MUTANTS, *mutants_other.MUTANTS]
 SOURCES = Path(faircall.__file__).parent / "shm"
 TESTS = Path(__file__).parents[1]
-PATIENCE_S = 300  # a suite that hangs has noticed something
+PATIENCE_S = 300
+PASSES, FAILS, HANGS = 0, 1, -1  # exit statuses; others say that the suite could not be run
+NOTICED = (FAILS, HANGS, BROKEN_SECTION)  # a broken section ends the whole suite
 SUITE = (
     "tests/shm",
     "tests/fault/test_every_store.py",
@@ -41,8 +44,8 @@ def copy_suite(folder: Path, mutant: Mutant | None) -> None:
         path.write_text(mutant.applied(path.read_text()))
 
 
-def run_suite(folder: Path) -> tuple[bool, str]:
-    """Whether the suite in `folder` passes, and the end of what it said."""
+def run_suite(folder: Path) -> tuple[int, str]:
+    """The exit status of the suite in `folder`, HANGS if it had to be ended, and its last words."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=line", "-p", "no:cacheprovider"]
     process = subprocess.Popen(
         [*command, "-m", "not stress", *SUITE],
@@ -57,5 +60,5 @@ def run_suite(folder: Path) -> tuple[bool, str]:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         said, _ = process.communicate()
-        return False, f"hangs: {said[-500:]}"
-    return process.returncode == 0, said[-500:]
+        return HANGS, said[-500:]
+    return process.returncode, said[-500:]

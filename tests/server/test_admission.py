@@ -88,6 +88,19 @@ def test_a_caller_is_charged_for_what_is_refused_too(world: World) -> None:
     assert world.count(Counter.ANSWERED) == 7
 
 
+def test_a_caller_that_was_evicted_is_charged_under_its_own_name(world: World) -> None:
+    client, names = world.connect(), world.shared.names
+    client.send(call("faircall.hello", ["anna"], 0))
+    world.read()
+    names.evict([names.identities.find("anna")])
+    names.identity("bert", 0)
+    world.pass_ms(1)
+    client.send(call("seen", id=1))
+    world.run()
+    assert world.charged("anna") == (1, 1)
+    assert world.seen[0].user == "anna"
+
+
 def test_http_requests_of_one_connection_pay_each_for_itself(world: World) -> None:
     client = world.connect()
     for user, times in (("anna", 2), ("bert", 1)):

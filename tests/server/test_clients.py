@@ -100,9 +100,15 @@ def test_so_many_calls_may_be_in_flight(make_world: Make) -> None:
     for _ in range(3):
         world.read()
     assert len(world.reader.book.calls) == 3
+    client.send(call("rpc.ping", id=9) * 2000)
+    for _ in range(3):
+        world.read()
+    assert world.reader.poll() == []
+    assert buffered(world) < 1000  # the rest waits in the kernel
     world.handle()
     world.run()
-    assert sorted(reasons(client.answers())) == [(id_, "ok") for id_ in range(8)]
+    expected = [(id_, "ok") for id_ in (*range(8), *[9] * 2000)]
+    assert sorted(reasons(client.answers())) == expected
     world.verify()
 
 
@@ -167,6 +173,27 @@ def test_a_client_that_does_not_read_is_not_read_either(make_world: Make) -> Non
         world.run()
     assert sorted(each["id"] for each in client.answers()) == list(range(100))
     world.verify()
+
+
+def test_answers_that_wait_for_an_older_one_are_unsent_too(make_world: Make) -> None:
+    world = make_world(limits=ClientLimits(unsent_high_water_bytes=10_000))
+    client = world.connect()
+    client.send(post(call("seen", id=1)) + post(call("rpc.ping", ["x"], 2)) * 3)
+    client.send(post(call("big", [20_000], 3)) + post(call("seen", id=4)) * 3)
+    world.read()
+    slots, tokens = [0], [0]
+    assert world.shared.table.claim(1, world.now_ns, slots, tokens) == 1  # the first, and slowest
+    for _ in range(4):
+        world.handle()
+        world.read()
+    client.send(post(call("echo", ["more"], 5)))
+    world.read()
+    assert world.connection().wire.held > 10_000
+    assert world.connection().stopped
+    world.handlers[1]._serve(slots[0], tokens[0])
+    world.handlers[1]._publish()
+    world.run()
+    assert client.http_answers()[-1]["result"] == "more"
 
 
 def test_a_client_that_lets_too_much_pile_up_is_closed(make_world: Make) -> None:

@@ -81,6 +81,7 @@ def test_a_long_answer_that_was_sent_is_not_kept(connection: Connection, client:
     while connection.unsent:
         connection.flush()
         client.read()
+    assert type(connection._rest) is bytes  # and not an empty view of all that was sent
     assert connection._rest == b""
     assert connection._chunks == []
 

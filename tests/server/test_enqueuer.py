@@ -94,6 +94,19 @@ def test_what_does_not_fit_is_refused_and_the_connection_goes_on(polite: World) 
     polite.verify()
 
 
+def test_when_to_come_back_follows_from_how_fast_the_queue_drains(polite: World) -> None:
+    client = polite.connect()
+    for id_ in range(20):
+        client.send(call("echo", id=id_))
+        polite.read()
+        polite.handle()
+        polite.pass_ms(10)
+    client.send(numbered(100, ROOM + 1))
+    polite.read()
+    refused = [each for each in client.answers() if "error" in each]
+    assert [each["error"]["data"]["retry_after_ms"] for each in refused] == [ROOM * 10]
+
+
 def test_a_principal_with_too_many_is_told_so(make_world: Make) -> None:
     world = make_world(policy=QueuePolicy(capacities=(8,) * 4, max_principal=2))
     anna, bert = world.connect(), world.connect()
@@ -141,6 +154,30 @@ def test_without_back_off_the_connection_is_paused_until_there_is_room(blocking:
     blocking.verify()
 
 
+def test_a_connection_goes_on_as_soon_as_the_queue_has_its_calls(blocking: World) -> None:
+    client = blocking.connect()
+    client.send(numbered(1, ROOM + 1))
+    blocking.read()
+    client.send(call("rpc.ping", id="p"))
+    blocking.read()
+    assert client.answers() == []
+    slots, tokens = [0], [0]
+    assert blocking.shared.table.claim(1, blocking.now_ns, slots, tokens) == 1
+    for _ in range(3):
+        blocking.read()
+    assert [each["id"] for each in client.answers()] == ["p"]
+
+
+def test_without_back_off_nothing_is_refused_for_want_of_slots(blocking: World) -> None:
+    clients = [blocking.connect() for _ in range(12)]
+    for client in clients:
+        client.send(numbered(1, 10))
+    blocking.run()
+    for client in clients:
+        assert sorted(reasons(client.answers())) == [(id_, "ok") for id_ in range(1, 11)]
+    blocking.verify()
+
+
 def test_a_paused_connection_stops_no_other(blocking: World) -> None:
     one, other = blocking.connect(), blocking.connect()
     one.send(numbered(1, ROOM + 1))
@@ -180,6 +217,15 @@ def test_a_connection_with_many_users_is_never_paused(blocking: World) -> None:
     blocking.read()
     assert reasons(client.answers()[1:]) == [(ROOM + 1, "queue_full")]
     assert paused(blocking) == [0]
+
+
+def test_nor_is_one_that_names_a_user_in_each_request(blocking: World) -> None:
+    client = blocking.connect()
+    client.send(
+        b"".join(post(call("echo", id=id_), X_Faircall_User="a") for id_ in range(ROOM + 1))
+    )
+    blocking.run()
+    assert reasons(client.http_answers())[-1] == (ROOM, "queue_full")
 
 
 def test_a_blocked_call_expires(blocking: World) -> None:

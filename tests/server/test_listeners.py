@@ -15,6 +15,7 @@ import pytest
 from faircall.server.bind_address import parse_bind_address
 from faircall.server.failures import CannotStart
 from faircall.server.listeners import Listener, close_all, open_listeners
+from faircall.server.unix_listener import listen_unix, remove_stale
 
 from .stand_in import until
 
@@ -234,3 +235,15 @@ def try_to_own(path: Path, read: int, write: int) -> int:
     finally:
         os._exit(0)
     raise AssertionError("unreachable")
+
+
+def test_what_a_dead_owner_left_can_be_removed_but_not_what_is_owned(tmp_path: Path) -> None:
+    path = tmp_path / "x.sock"
+    sock, owned = listen_unix(str(path), 1)
+    remove_stale(str(path))
+    assert path.is_socket()
+    sock.close()
+    os.close(owned.lock)  # as the kernel does it for the dead
+    for _ in range(2):
+        remove_stale(str(path))
+        assert os.listdir(tmp_path) == []

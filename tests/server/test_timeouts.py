@@ -84,6 +84,17 @@ def test_silence_in_the_middle_of_a_message_ends_it(world: World, start: bytes) 
     assert closed_slow(world) == 1
 
 
+def test_nor_is_it_allowed_after_a_while_without_any_message(world: World) -> None:
+    client = world.connect()
+    client.send(PING)
+    world.read()
+    wait(world, 100_000)
+    client.send(b'{"half')
+    world.read()
+    wait(world, 9_000)
+    assert not is_open(client)
+
+
 def test_http_says_so(world: World) -> None:
     client = world.connect()
     client.send(post(PING)[:-5])
@@ -128,8 +139,10 @@ def test_a_busy_client_whose_reads_end_in_the_middle_is_not_slow(world: World) -
 
 def test_who_is_not_read_is_not_slow(make_world: Make) -> None:
     world = make_world(timeouts=LIMITS, limits=ClientLimits(max_in_flight=1))
-    client = world.connect()
-    client.send(call("echo", id=1) + PING[:-5])
+    client, request = world.connect(), call("echo", id=1)
+    client.send(request[:5])
+    world.read()
+    client.send(request[5:] + PING[:-5])
     for _ in range(3):
         world.read()
     assert world.connection().stopped

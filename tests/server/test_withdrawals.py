@@ -60,6 +60,23 @@ def test_a_call_that_runs_expires_and_its_answer_is_dropped(world: World) -> Non
     world.verify()
 
 
+def test_a_call_expires_once(world: World) -> None:
+    client = world.connect()
+    ask(client, 1)
+    world.read()
+    held = claimed(world)
+    ask(client, 2, timeout_ms=10)
+    world.read()
+    for _ in range(3):
+        world.pass_ms(5)
+        world.read()
+    assert [id_ for id_, _ in reasons(client.answers())] == [1, 2]
+    assert world.count(Counter.EXPIRED) == 2
+    serve(world, *held)
+    world.run()
+    world.verify()
+
+
 def test_an_answer_that_is_there_already_is_given(world: World) -> None:
     client = world.connect()
     ask(client, 1)
@@ -139,6 +156,7 @@ def test_the_calls_of_a_closed_connection_are_given_up(world: World, state: str)
     world.run()
     assert len(world.seen) == (state == "done")
     assert world.count(Counter.DROPPED) == (state != "done")
+    assert world.count(Counter.ANSWERED) == 0
     world.verify()
     world.finish()
 

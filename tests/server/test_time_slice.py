@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from faircall.server.time_slice import ask_for_slice
+
+ASK_AND_TELL = """
+from faircall.server.time_slice import ask_for_slice
+print(ask_for_slice(100), open("/proc/self/sched").read())
+"""
+
+
+def test_nothing_is_asked_for_with_0() -> None:
+    assert ask_for_slice(0) is False
+
+
+def test_the_kernel_takes_the_slice_or_leaves_it_and_keeps_policy_and_priority() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ASK_AND_TELL], capture_output=True, text=True, check=True
+    )
+    taken, _, report = done.stdout.partition(" ")
+    fields = {
+        name.strip(): value.strip()
+        for name, colon, value in (line.partition(":") for line in report.splitlines())
+        if colon
+    }
+    assert taken in ("True", "False")
+    assert fields["policy"] == "0"
+    assert int(fields["prio"]) == 120 + os.getpriority(os.PRIO_PROCESS, 0)
+    if taken == "True" and "se.slice" in fields:
+        assert int(fields["se.slice"]) == 100_000
