@@ -22,10 +22,19 @@ DEFAULT_ADDRESS = "tcp://127.0.0.1:8020"
     envvar="FAIRCALL_TO",
     show_default=True,
     show_envvar=True,
-    help="tcp://HOST:PORT, unix:/PATH or http://HOST:PORT.",
+    help="tcp://HOST:PORT, unix:/PATH or http://HOST:PORT; several with commas between.",
 )
 @click.option("--user", help="For whom to call, where the server trusts us to say so.")
 @click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds.")
+@click.option(
+    "--retry",
+    "repeats",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="Call up to N times more where it did not run: busy, or no connection.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON, also for an error.")
 def call(
     method: str,
@@ -33,6 +42,7 @@ def call(
     address: str,
     user: str | None,
     timeout: float,
+    repeats: int,
     as_json: bool,
 ) -> None:
     """Call METHOD and print its result.
@@ -41,10 +51,11 @@ def call(
     failed, 2 usage, 3 no connection, 4 deadline, 75 the server is busy.
     """
     args, kwargs = parse_params(params)
-    from ..client import Client, RpcClientError
+    from ..client import Client, Retry, RpcClientError
 
+    retry = Retry(attempts=1 + repeats, burst=repeats)
     try:
-        with Client(address, timeout=timeout, user=user) as client:
+        with Client(address, timeout=timeout, user=user, retry=retry) as client:
             result = _result(client, method, args, kwargs)
     except (RpcClientError, ValueError) as error:
         fail(_error_line(error) if as_json else str(error), exit_code(error))
@@ -65,8 +76,8 @@ def exit_code(error: Exception) -> Exit:
 
 
 def _result(client: Any, method: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """`timeout` is a word of `Client.call`: a batch of one passes it on as a parameter."""
-    if "timeout" not in kwargs:
+    """Words of `Client.call` itself are passed on as parameters by a batch of one."""
+    if not {"timeout", "idempotent"} & kwargs.keys():
         return client.call(method, *args, **kwargs)
     with client.batch() as batch:
         future = batch.add(method, *args, **kwargs)

@@ -18,7 +18,7 @@ from ..shm import doorbells, states
 from ..shm.columns import Counter
 from ..shm.shared import Shared
 from ..shm.states import Phase
-from ..workers.envelope import decode
+from ..workers.envelope import Decoded, decode
 from .admission import Admission, AdmissionLimits
 from .builtins import Builtins
 from .callbook import CallBook
@@ -65,12 +65,7 @@ class Reader:
         self._q, self._table = shared.segment.q, shared.table
         self._row = row = shared.row("reader", number)
         self._counts = counts = shared.columns.own(row.index)
-        take_apart = functools.partial(
-            decode,
-            max_batch=admission_limits.max_batch,
-            max_depth=admission_limits.max_depth,
-            max_id_bytes=admission_limits.max_id_bytes,
-        )
+        take_apart = _decoder(admission_limits)
         self.book = book = CallBook(shared, number)
         self._replies = replies = Replies(counts, wire_limits.busy_http_status, take_apart)
         self.enqueuer = Enqueuer(shared, counts, book, replies, backoff)
@@ -224,3 +219,12 @@ class Reader:
         """While draining: whether nothing is in flight and nothing is unsent."""
         unsent = any(connection.unsent for connection in self.clients.by_fd.values())
         self._row["quiet"] = int(not unsent and not self.book.calls)
+
+
+def _decoder(limits: AdmissionLimits) -> Callable[[bytes], Decoded]:
+    return functools.partial(
+        decode,
+        max_batch=limits.max_batch,
+        max_depth=limits.max_depth,
+        max_id_bytes=limits.max_id_bytes,
+    )

@@ -23,7 +23,8 @@ ERRORS: dict[str, dict[str, Any]] = {
 
 
 class Answers(socketserver.StreamRequestHandler):
-    """Answers `mirror` with its params, and a method named in `ERRORS` with that error."""
+    """Answers `mirror` with its params, `attempts` with the number of the attempt once that is 2,
+    and before that, as any method named in `ERRORS`, with an error."""
 
     def handle(self) -> None:
         for line in self.rfile:
@@ -35,6 +36,9 @@ class Answers(socketserver.StreamRequestHandler):
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         answer = {"jsonrpc": "2.0", "id": request["id"]}
+        if request["method"] == "attempts":
+            attempt = request["meta"].get("attempt", 0)
+            return answer | ({"error": ERRORS["busy"]} if attempt < 2 else {"result": attempt})
         if request["method"] in ERRORS:
             return answer | {"error": ERRORS[request["method"]]}
         return answer | {"result": request.get("params")}
@@ -73,6 +77,7 @@ def test_the_result_is_printed(run: Run) -> None:
 def test_named_parameters_are_named_even_timeout(run: Run) -> None:
     assert json.loads(run("mirror", "a=1", "b=x=y").stdout) == {"a": 1, "b": "x=y"}
     assert json.loads(run("mirror", "timeout=3", "--timeout", "9").stdout) == {"timeout": 3}
+    assert json.loads(run("mirror", "idempotent=true").stdout) == {"idempotent": True}
 
 
 @pytest.mark.parametrize(("method", "code"), [("fail", 1), ("late", 4), ("busy", 75)])
@@ -81,6 +86,17 @@ def test_the_exit_code_tells_errors_apart(run: Run, method: str, code: int) -> N
     assert (result.exit_code, result.stdout) == (code, "")
     assert ERRORS[method]["message"] in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_a_busy_server_is_asked_again_where_that_is_asked_for(run: Run) -> None:
+    assert run("attempts").exit_code == 75
+    assert run("attempts", "--retry", "1").exit_code == 75
+    assert run("attempts", "--retry", "2").stdout == "2\n"
+    assert run("attempts", "--retry", "-1").exit_code == 2
+
+
+def test_of_several_servers_the_first_that_can_be_reached_is_called(run: Run, address: str) -> None:
+    assert run("mirror", "1", "--to", f"unix:/nonexistent.sock,{address}").exit_code == 0
 
 
 def test_an_error_is_json_where_json_is_asked_for(run: Run) -> None:

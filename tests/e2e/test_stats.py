@@ -9,7 +9,7 @@ import pytest
 
 from faircall.server.cli import main
 
-from ..daemon import CONFORMANCE, TCP, Daemon
+from ..daemon import CONFORMANCE, TCP, Daemon, until
 from ..raw import FRAMINGS, Raw, request
 from .conftest import UNIX, Serve
 
@@ -27,6 +27,7 @@ def test_what_was_sent_is_what_is_counted(
     for address in (daemon.tcp, daemon.unix):
         for framing in FRAMINGS:
             _send_some(address, framing)
+    until(lambda: daemon.totals()["run"] == 6 * 12)  # nobody waits for notifications
     assert main(["stats", "--json", "--to", str(daemon.admin_socket)]) == 0
     port = json.loads(capsys.readouterr().out)["ports"][0]
     totals, refused = port["totals"], port["totals"]["refused"]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+from collections.abc import Iterator
 from typing import Any
+
+import pytest
 
 
 class Client:
@@ -81,6 +84,12 @@ class Client:
     def close(self) -> None:
         self.ended = True
         self.sock.close()
+
+
+def rounds(complaint: str) -> Iterator[int]:
+    """Many, and then a failure: what is waited for does not come."""
+    yield from range(20_000)
+    pytest.fail(complaint)
 
 
 def call(method: str, params: Any = None, id: Any = None, **members: Any) -> bytes:

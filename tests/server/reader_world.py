@@ -29,7 +29,7 @@ from faircall.shm.shared import Shared
 from faircall.workers.context import Call
 from faircall.workers.handler import Handler, HandlerLimits
 
-from .reader_client import Client, tcp_pair
+from .reader_client import Client, rounds, tcp_pair
 from .reader_service import service_of
 
 MS = 1_000_000
@@ -143,17 +143,29 @@ class World:
     def run(self) -> None:
         """Until nothing moves any more, and nothing would: a server that spins fails here."""
         idle = 0
-        while idle < 3:
+        for _ in rounds("it never comes to rest"):
             moved = self.read() + sum(self.handle(number) for number in range(len(self.handlers)))
             idle = 0 if moved or self.reader.clients.ready else idle + 1
+            if idle == 3:
+                break
         bells = {*self.shared.doorbells.readers}
         assert [event for event in self.reader.poll() if event[0] not in bells] == []
 
     def send(self, client: Client, data: bytes) -> None:
-        """All of `data`, however long: the reader passes meanwhile."""
-        while data and not client.ended:
+        """All of `data`, however long: the reader passes meanwhile, until it has taken it."""
+        for _ in rounds("it does not read"):
+            if client.ended or not (data or self.reader.clients.ready):
+                break
             data = data[client.try_send(data) :]
             self.read()
+
+    def drain(self, client: Client) -> None:
+        """The client reads until nothing is left for it."""
+        for _ in rounds("it does not send"):
+            self.run()
+            client.read()
+            if not any(each.unsent for each in self.reader.clients.by_fd.values()):
+                break
 
     def publish_level(self, name: str, level: int) -> None:
         """What the janitor does with the level of a caller."""

@@ -31,9 +31,7 @@ def test_the_longest_message_goes_through_in_every_framing(make_world: Make, fra
     assert len(message) <= 16 << 20
     world.send(client, framed)
     world.run()
-    while world.connection().unsent:
-        client.read()
-        world.run()
+    world.drain(client)
     body = client.read()
     assert body.count(b"x" * size) == 1
     assert b'"result"' in body[:200]

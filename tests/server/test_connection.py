@@ -13,7 +13,7 @@ from faircall.server.wire.connection import Wire
 from faircall.server.wire.events import Message
 from faircall.server.wire.limits import WireLimits
 
-from .reader_client import Client, call
+from .reader_client import Client, call, rounds
 
 REQUEST = call("echo", ["x"], 1)
 
@@ -64,9 +64,10 @@ def test_what_the_socket_does_not_take_follows_later_in_order(
         if number % 3 == 0:
             connection.flush()
     assert 0 < connection.unsent < len(sent)
-    while connection.unsent:
+    for _ in rounds("it does not send"):
         client.read()
-        assert connection.flush() > 0
+        if not connection.flush():
+            break
     assert client.read() == sent
 
 
@@ -78,7 +79,7 @@ def test_sending_nothing_is_no_progress(connection: Connection, client: Client) 
 
 def test_a_long_answer_that_was_sent_is_not_kept(connection: Connection, client: Client) -> None:
     connection.put(b"x" * 1_000_000)
-    while connection.unsent:
+    for _ in range(100):
         connection.flush()
         client.read()
     assert type(connection._rest) is bytes  # and not an empty view of all that was sent

@@ -1,4 +1,4 @@
-"""What becomes of staged calls: accepted, refused, or blocked with their connection paused."""
+"""What becomes of staged calls: accepted, or refused with the time to come back."""
 
 from __future__ import annotations
 
@@ -26,12 +26,6 @@ def polite(make_world: Make) -> World:
     return make_world(policy=FEW)
 
 
-@pytest.fixture
-def blocking(make_world: Make) -> World:
-    """Back-off off, and a small queue."""
-    return make_world(policy=FEW, backoff=False)
-
-
 def numbered(first: int, count: int) -> bytes:
     return b"".join(call("echo", [id_], id_) for id_ in range(first, first + count))
 
@@ -40,10 +34,6 @@ def rings(world: World) -> list[bool]:
     """Whether each handler's bell does."""
     bells = world.shared.doorbells.handlers
     return [bool(select.select([bell], [], [], 0)[0]) for bell in bells]
-
-
-def paused(world: World) -> list[int]:
-    return [each.paused for each in world.reader.clients.by_fd.values()]
 
 
 def test_accepted_calls_wake_the_handlers_that_they_need(world: World) -> None:
@@ -137,119 +127,6 @@ def test_an_undecoded_batch_is_refused_with_its_ids(make_world: Make) -> None:
     assert reasons(client.answers()[0]) == [(8, "queue_full"), (9, "queue_full")]
     world.run()
     world.verify()
-
-
-def test_without_back_off_the_connection_is_paused_until_there_is_room(blocking: World) -> None:
-    client = blocking.connect()
-    client.send(numbered(1, ROOM + 2))
-    blocking.read()
-    assert (client.answers(), paused(blocking)) == ([], [2])
-    client.send(numbered(7, 3))
-    for _ in range(3):
-        blocking.read()
-    assert len(blocking.reader.book.calls) == ROOM + 2  # the three wait in the kernel
-    blocking.run()
-    assert sorted(each["id"] for each in client.answers()) == list(range(1, 10))
-    assert paused(blocking) == [0]
-    blocking.verify()
-
-
-def test_a_connection_goes_on_as_soon_as_the_queue_has_its_calls(blocking: World) -> None:
-    client = blocking.connect()
-    client.send(numbered(1, ROOM + 1))
-    blocking.read()
-    client.send(call("rpc.ping", id="p"))
-    blocking.read()
-    assert client.answers() == []
-    slots, tokens = [0], [0]
-    assert blocking.shared.table.claim(1, blocking.now_ns, slots, tokens) == 1
-    for _ in range(3):
-        blocking.read()
-    assert [each["id"] for each in client.answers()] == ["p"]
-
-
-def test_without_back_off_nothing_is_refused_for_want_of_slots(blocking: World) -> None:
-    clients = [blocking.connect() for _ in range(12)]
-    for client in clients:
-        client.send(numbered(1, 10))
-    blocking.run()
-    for client in clients:
-        assert sorted(reasons(client.answers())) == [(id_, "ok") for id_ in range(1, 11)]
-    blocking.verify()
-
-
-def test_a_paused_connection_stops_no_other(blocking: World) -> None:
-    one, other = blocking.connect(), blocking.connect()
-    one.send(numbered(1, ROOM + 1))
-    blocking.read()
-    other.send(call("rpc.ping", id="p") + call("echo", id="e"))
-    blocking.read()
-    assert [each["id"] for each in other.answers()] == ["p"]
-    assert paused(blocking) == [1, 1]
-    blocking.run()
-    assert [each["id"] for each in other.answers()] == ["p", "e"]
-
-
-def test_blocked_calls_come_before_later_ones(blocking: World) -> None:
-    one, other = blocking.connect(), blocking.connect()
-    one.send(numbered(1, ROOM + 1))
-    blocking.read()
-    assert blocking.handle() == 1
-    other.send(call("echo", id="late"))
-    blocking.read()
-    assert (paused(blocking), other.answers()) == ([0, 1], [])
-
-
-def test_a_blocked_notification_pauses_too_and_is_not_lost(blocking: World) -> None:
-    client = blocking.connect()
-    client.send(call("seen") * (ROOM + 2))
-    blocking.read()
-    assert paused(blocking) == [2]
-    client.half_close()
-    blocking.run()
-    assert len(blocking.seen) == ROOM + 2
-    assert (client.read(), client.ended) == (b"", True)
-
-
-def test_a_connection_with_many_users_is_never_paused(blocking: World) -> None:
-    client = blocking.connect()
-    client.send(call("faircall.hello", ["anna"], 0) + numbered(1, ROOM + 1))
-    blocking.read()
-    assert reasons(client.answers()[1:]) == [(ROOM + 1, "queue_full")]
-    assert paused(blocking) == [0]
-
-
-def test_nor_is_one_that_names_a_user_in_each_request(blocking: World) -> None:
-    client = blocking.connect()
-    client.send(
-        b"".join(post(call("echo", id=id_), X_Faircall_User="a") for id_ in range(ROOM + 1))
-    )
-    blocking.run()
-    assert reasons(client.http_answers())[-1] == (ROOM, "queue_full")
-
-
-def test_a_blocked_call_expires(blocking: World) -> None:
-    client = blocking.connect()
-    client.send(numbered(1, ROOM) + call("echo", id=9, meta={"timeout_ms": 5}))
-    blocking.read()
-    blocking.pass_ms(5)
-    blocking.read()
-    assert reasons(client.answers()) == [(9, "deadline_exceeded")]
-    assert paused(blocking) == [0]
-    blocking.run()
-    blocking.verify()
-
-
-def test_blocked_calls_leave_with_their_connection(blocking: World) -> None:
-    client = blocking.connect(tcp=True)
-    client.send(numbered(1, ROOM + 3))
-    blocking.read()
-    blocking.reader.clients.close(blocking.connection())
-    assert blocking.reader.enqueuer.blocked == []
-    assert blocking.states() == {}
-    blocking.run()
-    blocking.verify()
-    assert client.ended or not client.read()
 
 
 def test_a_staged_call_that_is_cancelled_was_never_offered(world: World) -> None:

@@ -131,9 +131,7 @@ def test_it_is_quiet_when_nothing_is_in_flight_and_nothing_unsent(world: World) 
     world.read()
     assert world.reader.book.calls == {}
     assert world.row("quiet") == 0  # most of it is unsent
-    while world.connection().unsent:
-        client.read()
-        world.read()
+    world.drain(client)
     assert world.row("quiet") == 1
 
 

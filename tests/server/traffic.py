@@ -11,7 +11,7 @@ import random
 from collections import Counter, deque
 from typing import Any
 
-from .reader_client import Client, frame, post
+from .reader_client import Client, frame, post, rounds
 from .reader_world import World
 
 FRAMINGS = ("lines", "lsp", "http")
@@ -61,7 +61,9 @@ class Actor:
 
     def send_all(self, world: World) -> None:
         """The rest of it, however long the server takes to read."""
-        while self.outbox and not self.client.ended:
+        for _ in rounds("it does not read"):
+            if not self.outbox or self.client.ended:
+                break
             self.send()
             self.client.read()
             world.run()
