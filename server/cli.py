@@ -13,7 +13,6 @@ from typing import Any
 import click
 
 from .. import __version__
-from .blas import limit_blas_threads
 from .cli_call import call
 from .cli_options import (
     DocumentsSettings,
@@ -23,6 +22,7 @@ from .cli_options import (
     setting_option,
     settings_from,
 )
+from .supervisor.blas import limit_blas_threads
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -54,7 +54,7 @@ def serve(ctx: click.Context, /, target: str, **_: Any) -> None:
         fail(f"serve needs Linux; this is {sys.platform}", Exit.USAGE)
     settings = settings_from(ctx)
     limit_blas_threads(settings.handlers.blas_threads)  # before anything imports numpy
-    from .supervisor import serve as run
+    from .supervisor.supervisor import serve as run
 
     ctx.exit(run(settings, target))
 
@@ -89,8 +89,8 @@ def check_config(ctx: click.Context, /, effective: bool, **_: Any) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def stats(socket: Path | None, as_json: bool) -> None:
     """Print what a running daemon has counted."""
-    from .admin_client import fetch_stats
-    from .stats_text import as_text
+    from .admin.client import fetch_stats
+    from .admin.text import as_text
 
     place = socket or _only_admin_socket()
     try:
@@ -104,7 +104,7 @@ def stats(socket: Path | None, as_json: bool) -> None:
 def _only_admin_socket() -> Path:
     import os
 
-    from .runtime_directory import admin_sockets, runtime_directory
+    from .settings.runtime_directory import admin_sockets, runtime_directory
 
     directory = runtime_directory(os.environ, os.geteuid())
     found = admin_sockets(directory)
@@ -120,7 +120,7 @@ def _only_admin_socket() -> Path:
 @click.pass_context
 def demo(ctx: click.Context) -> None:
     """A heavy and a light user: first a plain queue, then the fair one, and what each waits."""
-    from .demo import run_demo
+    from .demo.demo import run_demo
 
     ctx.exit(run_demo())
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..scheduling.units import TimeUnit
-from .bind_address import BindAddress
 from .config_ipc import PortSettings
 from .config_limits import DAY_MS, HOUR_MS, Limits
 from .settings import derived
+from .settings.bind_address import BindAddress
 from .settings.declaration import ConfigError, Derived, integer, ms, setting
 from .settings.kinds import FLAG, TEXT, choice
 from .settings.lists import NAMES

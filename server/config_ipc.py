@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .bind_address import BindAddress
 from .config_schedulers import INT_MOST, DecayScheduler, HistoryScheduler, WeightedCost
 from .settings import derived
+from .settings.bind_address import BindAddress
 from .settings.declaration import Derived, integer, ms, setting
 from .settings.kinds import FLAG, NUMBER, implementation
 from .settings.lists import INTEGERS

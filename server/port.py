@@ -15,9 +15,9 @@ from ..shm.layout import LARGE_PAGE, MAX_LEVELS, SMALL_PAGE, Geometry
 from ..shm.policy import QueuePolicy
 from ..shm.segment import SHM_FOLDER, SegmentError
 from ..shm.shared import Shared
-from .failures import CannotStart
-from .handoff import Handoff
-from .listeners import close_all, open_listeners
+from .acceptor.handoff import Handoff
+from .acceptor.listeners import close_all, open_listeners
+from .supervisor.failures import CannotStart
 
 if TYPE_CHECKING:
     from .config import PortSettings, Settings

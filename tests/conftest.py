@@ -10,9 +10,9 @@ import pytest
 
 import faircall
 from faircall.server.config import Settings
-from faircall.server.processors import Processors
 from faircall.server.settings.draft import Machine
 from faircall.server.settings.load import Flags, load_settings
+from faircall.server.settings.processors import Processors
 
 
 def pytest_report_header() -> str:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from faircall.server.admin_client import fetch_stats
+from faircall.server.admin.client import fetch_stats
 
 T = TypeVar("T")
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from faircall.server.bind_address import BindAddress, parse_bind_address
+from faircall.server.settings.bind_address import BindAddress, parse_bind_address
 
 
 @pytest.mark.parametrize(

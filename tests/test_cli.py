@@ -33,7 +33,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 class Served:
-    """Stands in for `faircall.server.supervisor` and keeps what it was given."""
+    """Stands in for `faircall.server.supervisor.supervisor` and keeps what it was given."""
 
     settings: Settings
     target: str
@@ -46,7 +46,7 @@ class Served:
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     stand_in = Served()
-    monkeypatch.setitem(sys.modules, "faircall.server.supervisor", stand_in)
+    monkeypatch.setitem(sys.modules, "faircall.server.supervisor.supervisor", stand_in)
     return stand_in
 
 
@@ -185,7 +185,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return {"calls": 5, "levels": [{"level": 0, "waiting": 12}]}
 
     stand_in = SimpleNamespace(fetch_stats=fetch_stats)
-    monkeypatch.setitem(sys.modules, "faircall.server.admin_client", stand_in)
+    monkeypatch.setitem(sys.modules, "faircall.server.admin.client", stand_in)
     return places
 
 
@@ -224,7 +224,7 @@ def test_demo_ends_with_the_code_of_the_demonstration(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in = SimpleNamespace(run_demo=lambda: 4)
-    monkeypatch.setitem(sys.modules, "faircall.server.demo", stand_in)
+    monkeypatch.setitem(sys.modules, "faircall.server.demo.demo", stand_in)
     assert run("demo").exit_code == 4
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from faircall.server.processors import Processors, available, cgroup_quota, smaller
+from faircall.server.settings.processors import Processors, available, cgroup_quota, smaller
 
 
 def write(root: Path, files: dict[str, str]) -> Path:

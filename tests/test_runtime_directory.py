@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from faircall.server.runtime_directory import (
+from faircall.server.settings.runtime_directory import (
     admin_socket,
     admin_sockets,
     make_private,

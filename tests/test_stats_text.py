@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from faircall.server.stats_text import as_text, cell
+from faircall.server.admin.text import as_text, cell
 
 
 def text(counted: dict[str, Any]) -> list[str]:

@@ -5,7 +5,7 @@ import pwd
 
 import pytest
 
-from faircall.server.trusted_peers import parse_trusted_peer, trusted_peers
+from faircall.server.settings.trusted_peers import parse_trusted_peer, trusted_peers
 
 
 def test_uids_are_trusted_by_number_by_name_and_as_oneself() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ipaddress
 
 from ...scheduling import decay, history, multiplexer, response_time
-from ..bind_address import BindAddress
-from ..runtime_directory import admin_socket
+from .bind_address import BindAddress
 from .declaration import Because
 from .draft import Draft
+from .runtime_directory import admin_socket
 
 STANDARD_PORT = 8020
 HEADER_ROOM_BYTES = 64 << 10

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..processors import Processors, available
-from ..runtime_directory import runtime_directory
+from .processors import Processors, available
+from .runtime_directory import runtime_directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import config
-from ..bind_address import BindAddress
 from ..config_ipc import GROUPS, PortSettings
 from . import catalogue
+from .bind_address import BindAddress
 from .checks import check_own, check_port
 from .core_site import read_core_site
 from .declaration import settings_of

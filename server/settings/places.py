@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..bind_address import BindAddress, parse_bind_address
-from ..trusted_peers import parse_trusted_peer
+from .bind_address import BindAddress, parse_bind_address
 from .kinds import UNSET, Kind, show_text
 from .lists import NAMES, read_names
+from .trusted_peers import parse_trusted_peer
 
 
 def read_addresses(raw: object) -> object:

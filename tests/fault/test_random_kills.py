@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from faircall.server.roles import bodies_for, preload
+from faircall.server.supervisor.roles import bodies_for, preload
 from faircall.shm.states import Life, Phase
 
 from ..conftest import Load as LoadSettings

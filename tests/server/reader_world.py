@@ -12,13 +12,13 @@ import os
 import socket
 from typing import Any
 
-from faircall.server.admission import AdmissionLimits
-from faircall.server.client_limits import ClientLimits
-from faircall.server.connection import Connection
-from faircall.server.handoff import Handoff
-from faircall.server.reader import Reader
-from faircall.server.timeouts import Timeouts
-from faircall.server.trusted_peers import TrustedPeers, trusted_peers
+from faircall.server.acceptor.handoff import Handoff
+from faircall.server.reader.admission import AdmissionLimits
+from faircall.server.reader.client_limits import ClientLimits
+from faircall.server.reader.connection import Connection
+from faircall.server.reader.reader import Reader
+from faircall.server.reader.timeouts import Timeouts
+from faircall.server.settings.trusted_peers import TrustedPeers, trusted_peers
 from faircall.server.wire.limits import WireLimits
 from faircall.shm import states
 from faircall.shm.layout import SLOT, Geometry, word_of

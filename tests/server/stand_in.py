@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from faircall.server.roles import Duty
+from faircall.server.supervisor.roles import Duty
 from faircall.shm import doorbells
 from faircall.shm.states import Life, Phase
 

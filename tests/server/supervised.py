@@ -23,8 +23,8 @@ import orjson
 from faircall.server.config import Settings
 from faircall.server.log import setup_logging
 from faircall.server.port import Port, open_ports
-from faircall.server.roles import Body, bodies_for
-from faircall.server.supervisor import Supervisor
+from faircall.server.supervisor.roles import Body, bodies_for
+from faircall.server.supervisor.supervisor import Supervisor
 from faircall.shm import states
 from faircall.shm.layout import SLOT, word_of
 from faircall.shm.pages import REQUEST

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from faircall.server.acceptor import Acceptor
-from faircall.server.handoff import TCP, UNIX, Handoff
+from faircall.server.acceptor.acceptor import Acceptor
+from faircall.server.acceptor.handoff import TCP, UNIX, Handoff
 from faircall.server.port import Port
 from faircall.shm.columns import Counter
 from faircall.shm.states import Life

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from faircall.server.admin import open_admin_socket, run_admin
-from faircall.server.admin_client import call_admin, fetch_stats
+from faircall.server.admin.admin import open_admin_socket, run_admin
+from faircall.server.admin.client import call_admin, fetch_stats
 from faircall.server.config import Settings
-from faircall.server.failures import CannotStart
 from faircall.server.port import Port
+from faircall.server.supervisor.failures import CannotStart
 from faircall.shm.states import Phase
 
 from ..conftest import Load

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import orjson
 import pytest
 
-from faircall.server import admin_client
-from faircall.server.admin_client import call_admin, fetch_stats
+from faircall.server.admin import client as admin_client
+from faircall.server.admin.client import call_admin, fetch_stats
 
 from ..fault.kill import start, wait_for
 

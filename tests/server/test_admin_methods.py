@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from faircall.server.admin_methods import AdminMethod, AdminMethods
-from faircall.server.admin_session import answer_message
+from faircall.server.admin.methods import AdminMethod, AdminMethods
+from faircall.server.admin.session import answer_message
 from faircall.server.port import Port
 from faircall.shm.states import Phase
 from faircall.workers.errors import RpcError

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from faircall.server import admin_session
-from faircall.server.admin import Admin, open_admin_socket
-from faircall.server.admin_session import MAX_MESSAGE_BYTES
+from faircall.server.admin import session as admin_session
+from faircall.server.admin.admin import Admin, open_admin_socket
+from faircall.server.admin.session import MAX_MESSAGE_BYTES
 from faircall.server.port import Port
 from faircall.shm.states import Phase
 
@@ -117,7 +117,7 @@ def test_the_kernel_says_who_the_peer_is() -> None:
 def test_sessions_beyond_the_limit_are_closed_at_once(
     port: Port, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("faircall.server.admin.MAX_SESSIONS", 1)
+    monkeypatch.setattr("faircall.server.admin.admin.MAX_SESSIONS", 1)
 
     async def session(path: Path) -> tuple[bytes, bytes]:
         reader, writer = await asyncio.open_unix_connection(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faircall.server.blas import VARIABLES, limit_blas_threads
+from faircall.server.supervisor.blas import VARIABLES, limit_blas_threads
 
 
 def test_all_libraries_are_told() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from faircall.server.callbook import MAX_WARM, NEVER_NS, CallBook
-from faircall.server.exchange import PendingCall
+from faircall.server.reader.callbook import MAX_WARM, NEVER_NS, CallBook
+from faircall.server.reader.exchange import PendingCall
 from faircall.shm import states
 from faircall.shm.layout import SLOT, word_of
 from faircall.shm.pages import ANSWER
@@ -197,7 +197,7 @@ def test_pages_that_free_slots_keep_are_given_up_when_others_need_them(desk: Des
 
 def test_only_so_many_slots_keep_a_page(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MAX_WARM > SLOTS
-    monkeypatch.setattr("faircall.server.callbook.MAX_WARM", 2)
+    monkeypatch.setattr("faircall.server.reader.callbook.MAX_WARM", 2)
     slots = [desk.stage() for _ in range(5)]
     for slot in slots:
         desk.enqueue(slot)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from faircall.server.callers import RETRY_NS, Callers, ClaimRefused, Peer, peer_of
-from faircall.server.trusted_peers import trusted_peers
+from faircall.server.reader.callers import RETRY_NS, Callers, ClaimRefused, Peer, peer_of
+from faircall.server.settings.trusted_peers import trusted_peers
 from faircall.shm.names import OTHERS, Names
 
 from .reader_world import World

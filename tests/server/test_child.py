@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from faircall.server.child import (
+from faircall.server.supervisor.child import (
     CRASHED,
     STARTED_NO_MORE,
     become_child,

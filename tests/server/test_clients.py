@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from faircall.server.client_limits import ClientLimits
-from faircall.server.clients import RECEIVE_BYTES
+from faircall.server.reader.client_limits import ClientLimits
+from faircall.server.reader.clients import RECEIVE_BYTES
 from faircall.shm.columns import Counter
 
 from .reader_client import batch, call, post, reasons

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from faircall.server.client_limits import ClientLimits
+from faircall.server.reader.client_limits import ClientLimits
 from faircall.server.wire.limits import WireLimits
 from faircall.shm.columns import Counter
 

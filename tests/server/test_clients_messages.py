@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from faircall.server.client_limits import ClientLimits
+from faircall.server.reader.client_limits import ClientLimits
 from faircall.shm.columns import Counter
 from faircall.shm.states import Phase
 

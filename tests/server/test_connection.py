@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from faircall.server.callers import Caller, Peer
-from faircall.server.connection import Connection
+from faircall.server.reader.callers import Caller, Peer
+from faircall.server.reader.connection import Connection
 from faircall.server.wire.connection import Wire
 from faircall.server.wire.events import Message
 from faircall.server.wire.limits import WireLimits

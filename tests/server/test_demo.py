@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from faircall.server import demo, demo_load, demo_server
-from faircall.server.demo import FAIR, FIFO, Trial, conclusion, introduction, quantile, table
-from faircall.server.demo_load import LIGHT_EVERY_NS, Load, LoadFailed, Measured
-from faircall.server.demo_server import NotServing, command, environment, running_server
+from faircall.server.demo import demo
+from faircall.server.demo import load as demo_load
+from faircall.server.demo import server as demo_server
+from faircall.server.demo.demo import FAIR, FIFO, Trial, conclusion, introduction, quantile, table
+from faircall.server.demo.load import LIGHT_EVERY_NS, Load, LoadFailed, Measured
+from faircall.server.demo.server import NotServing, command, environment, running_server
 
 HELD = 3  # light calls that the server of the tests lets come together before it answers any
 

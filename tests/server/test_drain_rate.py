@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from faircall.server.drain_rate import (
+from faircall.server.reader.drain_rate import (
     LEAST_MS,
     MOST_MS,
     SAMPLE_NS,

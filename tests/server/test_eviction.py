@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from faircall.server.eviction import LEAST_IDLE_NS, Eviction
+from faircall.server.janitor.eviction import LEAST_IDLE_NS, Eviction
 from faircall.shm.layout import SLOT, Geometry, word_of
 from faircall.shm.names import OTHERS
 from faircall.shm.policy import QueuePolicy

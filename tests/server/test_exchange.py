@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from faircall.server.exchange import Batch, PendingCall
+from faircall.server.reader.exchange import Batch, PendingCall
 
 
 class Exchanges:

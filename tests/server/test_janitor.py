@@ -10,9 +10,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from faircall.server.janitor import COMPLAIN_EVERY_NS, Janitor, reap
+from faircall.server.janitor.janitor import COMPLAIN_EVERY_NS, Janitor, reap
+from faircall.server.janitor.reaps import parse_answer
 from faircall.server.port import Port
-from faircall.server.reaps import parse_answer
 from faircall.shm import states
 from faircall.shm.columns import Counter
 from faircall.shm.layout import PROCESS, SLOT, word_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from faircall.server.lifecycle import (
+from faircall.server.supervisor.lifecycle import (
     CHILD_TRANSITIONS,
     TRANSITIONS,
     WANTED,

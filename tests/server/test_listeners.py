@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from faircall.server.bind_address import parse_bind_address
-from faircall.server.failures import CannotStart
-from faircall.server.listeners import Listener, close_all, open_listeners
-from faircall.server.unix_listener import listen_unix, remove_stale
+from faircall.server.acceptor.listeners import Listener, close_all, open_listeners
+from faircall.server.acceptor.unix_listener import listen_unix, remove_stale
+from faircall.server.settings.bind_address import parse_bind_address
+from faircall.server.supervisor.failures import CannotStart
 
 from .stand_in import until
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from faircall.server.failures import CannotStart
 from faircall.server.port import Port, geometry_of, open_ports, pages_of, policy_of
+from faircall.server.supervisor.failures import CannotStart
 from faircall.shm.layout import LARGE_PAGE, SMALL_PAGE, Layout
 
 from ..conftest import Load

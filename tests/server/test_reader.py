@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 
-from faircall.server.admission import AdmissionLimits
-from faircall.server.reader import ADOPT_AT_MOST, CALLS_PER_PASS
+from faircall.server.reader.admission import AdmissionLimits
+from faircall.server.reader.reader import ADOPT_AT_MOST, CALLS_PER_PASS
 from faircall.shm.columns import Counter
 from faircall.shm.states import Phase
 

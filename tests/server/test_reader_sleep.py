@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from faircall.server.reader import BLOCKED_MS, CALLS_PER_PASS, IDLE_MS
-from faircall.server.timeouts import CHECK_NS
+from faircall.server.reader.reader import BLOCKED_MS, CALLS_PER_PASS, IDLE_MS
+from faircall.server.reader.timeouts import CHECK_NS
 from faircall.shm.policy import QueuePolicy
 from faircall.shm.states import Phase
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from faircall.server.reaps import SILENCE_NS, Reaps, answer, order_of, parse_answer
+from faircall.server.janitor.reaps import SILENCE_NS, Reaps, answer, order_of, parse_answer
 
 SECOND = 1_000_000_000
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from faircall.server.exchange import Batch, PendingCall
-from faircall.server.replies import Replies
+from faircall.server.reader.exchange import Batch, PendingCall
+from faircall.server.reader.replies import Replies
 from faircall.shm import states
 from faircall.shm.columns import Counter
 from faircall.shm.layout import COUNTERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from faircall.server.restarts import Restarts
+from faircall.server.supervisor.restarts import Restarts
 
 QUICK, STEADY = 1_000_000, 5_000_000_000  # ns after its ready
 

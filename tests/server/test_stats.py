@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from faircall.server import stats
+from faircall.server.admin import stats
+from faircall.server.admin.stats import PortStats, policy_in_force
 from faircall.server.port import Port
-from faircall.server.stats import PortStats, policy_in_force
 from faircall.shm.columns import Counter
 from faircall.shm.mutex import RobustMutex
 from faircall.shm.policy import QueuePolicy

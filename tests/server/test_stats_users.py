@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from faircall.server.admin.stats import PortStats
+from faircall.server.admin.users import Users
 from faircall.server.port import Port
-from faircall.server.stats import PortStats
-from faircall.server.stats_users import Users
 from faircall.shm.names import OTHERS
 
 from ..conftest import Load

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from faircall.server.roles import bodies_for
+from faircall.server.supervisor.roles import bodies_for
 from faircall.shm.processes import ROLES
 from faircall.shm.states import Status
 

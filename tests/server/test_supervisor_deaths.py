@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from faircall.server.janitor import run_janitor
-from faircall.server.roles import Body, Duty, bodies_for
+from faircall.server.janitor.janitor import run_janitor
+from faircall.server.supervisor.roles import Body, Duty, bodies_for
 from faircall.shm.columns import Counter
 from faircall.shm.states import Phase, Status
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from faircall.server.roles import Duty
+from faircall.server.supervisor.roles import Duty
 from faircall.shm.states import Phase, Status
 
 from ..conftest import Load

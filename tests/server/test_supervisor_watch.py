@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from faircall.server.children import Child, Process
-from faircall.server.lifecycle import ChildEvent
 from faircall.server.port import Port
-from faircall.server.stacks import ASK, StackFile, without_supervisor
-from faircall.server.watch import HUNG, SILENT, STOPPED, TICK_NS, Watch
+from faircall.server.supervisor.children import Child, Process
+from faircall.server.supervisor.lifecycle import ChildEvent
+from faircall.server.supervisor.stacks import ASK, StackFile, without_supervisor
+from faircall.server.supervisor.watch import HUNG, SILENT, STOPPED, TICK_NS, Watch
 
 from ..conftest import Load
 from .supervised import SMALL

@@ -10,10 +10,10 @@ import pytest
 from faircall.scheduling.decay_scheduler import DecayRpcScheduler
 from faircall.scheduling.decay_settings import DecaySettings
 from faircall.scheduling.identity import Caller
-from faircall.server.history_levels import HistoryLevels
-from faircall.server.method_times import EVERY_NS, MethodTimes
+from faircall.server.janitor.history_levels import HistoryLevels
+from faircall.server.janitor.method_times import EVERY_NS, MethodTimes
+from faircall.server.janitor.sweep import Sweep
 from faircall.server.port import Port
-from faircall.server.sweep import Sweep
 from faircall.shm.columns import Counter
 
 from ..conftest import Load

@@ -4,10 +4,10 @@ import os
 import subprocess
 import sys
 
-from faircall.server.time_slice import ask_for_slice
+from faircall.server.supervisor.time_slice import ask_for_slice
 
 ASK_AND_TELL = """
-from faircall.server.time_slice import ask_for_slice
+from faircall.server.supervisor.time_slice import ask_for_slice
 print(ask_for_slice(100), open("/proc/self/sched").read())
 """
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from faircall.server.client_limits import ClientLimits
-from faircall.server.timeouts import LINGER_NS, Timeouts
+from faircall.server.reader.client_limits import ClientLimits
+from faircall.server.reader.timeouts import LINGER_NS, Timeouts
 from faircall.shm.columns import Counter
 
 from .reader_client import Client, call, frame, post

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from faircall.server.admission import AdmissionLimits
-from faircall.server.client_limits import ClientLimits
+from faircall.server.reader.admission import AdmissionLimits
+from faircall.server.reader.client_limits import ClientLimits
 from faircall.server.wire.limits import WireLimits
 from faircall.shm.policy import QueuePolicy
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from faircall.server.callbook import NEVER_NS
+from faircall.server.reader.callbook import NEVER_NS
 from faircall.shm.columns import Counter
 
 from .reader_client import Client, batch, call, reasons

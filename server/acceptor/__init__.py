@@ -1,0 +1,1 @@
+"""Listening sockets (`listeners`, `unix_listener`) and the process that hands connections over."""

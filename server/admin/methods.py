@@ -1,0 +1,77 @@
+"""What the admin socket answers: every method stands in `AdminMethods.methods`, and only there.
+
+A method takes the parsed `params` (a list, a mapping, or None) and returns plain JSON values, or
+raises RpcError. It runs between two of the admin process's beats and blocks nobody but the other
+admin clients.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ... import __version__
+from ...shm.layout import HEADER
+from ...workers.errors import INVALID_PARAMS, RpcError
+from .stats import PortStats
+
+if TYPE_CHECKING:
+    from ..port import Port
+
+Params = Sequence[Any] | Mapping[str, Any] | None
+AdminMethod = Callable[[Params], object]
+
+
+class AdminMethods:
+    """`methods` maps a method's name to what carries it out."""
+
+    def __init__(self, ports: Sequence[Port]) -> None:
+        now_ns = time.monotonic_ns()
+        self._ports = ports
+        self._stats = [PortStats(port, now_ns) for port in ports]
+        self.methods: Mapping[str, AdminMethod] = {
+            "faircall.ping": self.ping,
+            "faircall.phase": self.phase,
+            "faircall.stats": self.stats,
+        }
+
+    def tick(self, now_ns: int) -> None:
+        """About every second: what is counted over a while."""
+        for stats in self._stats:
+            stats.tick(now_ns)
+
+    def ping(self, params: Params) -> str:
+        _none(params)
+        return "pong"
+
+    def phase(self, params: Params) -> dict[str, Any]:
+        """The phase of the server, and for how long it has been in it."""
+        _none(params)
+        segment = self._ports[0].shared.segment
+        header = segment.records(HEADER, segment.layout.header, 1)[0]
+        since_ns = time.monotonic_ns() - int(header["phase_ns"])
+        return {
+            "phase": self._ports[0].shared.phase.get().name,
+            "since_s": round(since_ns / 1e9, 3) if header["phase_ns"] else None,
+        }
+
+    def stats(self, params: Params) -> dict[str, Any]:
+        """Everything that is counted, of every port."""
+        _none(params)
+        now_ns = time.monotonic_ns()
+        segment = self._ports[0].shared.segment
+        header = segment.records(HEADER, segment.layout.header, 1)[0]
+        ports = [stats.snapshot(now_ns) for stats in self._stats]
+        return {
+            "faircall": __version__,
+            "pid": int(header["creator_pid"]),
+            "phase": ports[0]["phase"],
+            "uptime_s": ports[0]["uptime_s"],
+            "ports": ports,
+        }
+
+
+def _none(params: Params) -> None:
+    if params:
+        raise RpcError(INVALID_PARAMS, "Invalid params: this method takes none")

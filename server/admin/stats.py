@@ -1,0 +1,208 @@
+"""What a port has counted, read from its segment without a lock: looking never slows who works.
+
+Every word is whole when it is read, but words read one after the other may be of different moments:
+figures that belong together can differ by the calls that moved meanwhile. Where that would not be
+a difference but nonsense (a policy half old and half new, a name in a row that is another's by
+now) the reading is checked afterwards, and repeated or left out.
+
+    port        number, addresses, phase, uptime
+    queue       what serves: implementation, scheduler, and each level
+    totals      counters since the start, over all processes that there were     (`TOTALS`)
+    rates       calls, answers over the last ten seconds                         (`recent`)
+    users       the heaviest callers, and all others together              (`stats_users`)
+    methods     calls and times; handlers: what each runs                   (`stats_work`)
+    processes   who lives, since when, the how-manieth
+    segment     memory, slots by state, pages
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...shm.columns import Counter
+from ...shm.layout import LARGE_PAGE, SHARD, SMALL_PAGE
+from ...shm.policy import QueuePolicy
+from ...shm.processes import ROLES
+from ...shm.shared import Shared
+from ...shm.states import Life
+from .recent import Recent
+from .users import Users
+from .work import handlers, methods
+
+if TYPE_CHECKING:
+    from ..port import Port
+
+SECOND_NS = 1_000_000_000
+READ_AT_MOST = 100  # attempts at a policy that is being changed
+NUMBERED = ("reader", "handler")
+
+TOTALS: Mapping[str, int] = {
+    "calls": Counter.CALLS,
+    "answered": Counter.ANSWERED,
+    "run": Counter.RUN,
+    "failed": Counter.FAILED,
+    "expired": Counter.EXPIRED,
+    "cancelled": Counter.CANCELLED,
+    "dropped": Counter.DROPPED,
+    "late": Counter.LATE,
+    "died": Counter.DIED,
+    "requeued": Counter.REQUEUED,
+    "reaped": Counter.REAPED,
+    "in_bytes": Counter.BYTES_IN,
+    "out_bytes": Counter.BYTES_OUT,
+}
+REFUSED: Mapping[str, int] = {
+    "queue_full": Counter.REFUSED_QUEUE_FULL,
+    "too_many_in_flight": Counter.REFUSED_PRINCIPAL,
+    "response_time": Counter.REFUSED_RESPONSE_TIME,
+    "invalid": Counter.REFUSED_INVALID,
+    "unauthenticated": Counter.CLAIMS_REFUSED,
+    "shutting_down": Counter.SHUTTING_DOWN,
+}
+CONNECTIONS: Mapping[str, int] = {
+    "ever": Counter.CONNECTIONS,
+    "refused": Counter.REFUSED_CONNECTIONS,
+    "closed_slow": Counter.CLOSED_SLOW,
+    "closed_protocol": Counter.CLOSED_PROTOCOL,
+}
+SWEEPS: Mapping[str, int] = {"done": Counter.SWEEPS, "missed": Counter.SWEEPS_MISSED}
+
+
+class PortStats:
+    """One port, as one process sees it; `tick` about every second keeps the rates recent."""
+
+    def __init__(self, port: Port, now_ns: int) -> None:
+        self._port, self._shared = port, port.shared
+        self._recent = Recent(port.shared, now_ns)
+        self._users = Users(port)
+        layout = port.shared.segment.layout
+        self._shard = port.shared.segment.records(SHARD, layout.shard, 1)
+
+    def tick(self, now_ns: int) -> None:
+        self._recent.tick(now_ns)
+
+    def snapshot(self, now_ns: int) -> dict[str, Any]:
+        """Everything, as plain JSON values."""
+        port, shared = self._port, self._shared
+        counted = shared.columns.counters.sum(axis=0).tolist()
+        rates = self._recent.rates(now_ns)
+        unit = port.settings.rpc.metrics_timeunit
+        return {
+            "port": port.number,
+            "addresses": port.addresses(),
+            "phase": shared.phase.get().name,
+            "uptime_s": _seconds(now_ns - port.created_ns),
+            "queue": self._queue(),
+            "totals": self._totals(counted),
+            "rates": {
+                "window_s": _seconds(rates.window_ns),
+                "calls_per_s": round(rates.calls_per_s, 1),
+                "answered_per_s": round(rates.answered_per_s, 1),
+            },
+            "users": self._users.snapshot(),
+            "methods": methods(shared, unit),
+            "handlers": handlers(shared, rates.busy, now_ns),
+            "processes": processes(shared, now_ns),
+            "segment": segment(shared),
+            "sweeps": _pick(counted, SWEEPS),
+        }
+
+    def _queue(self) -> dict[str, Any]:
+        ipc, shard = self._port.ipc, self._shard[0]
+        policy = policy_in_force(self._shared)
+        callers = self._users.per_level(policy.levels)
+        waiting = shard["level_waiting"].reshape(-1, 2).sum(axis=1)
+        return {
+            "impl": ipc.callqueue.impl,
+            "scheduler": ipc.scheduler.impl,
+            "in_turn": policy.in_turn,
+            "backoff": ipc.callqueue.backoff_enable,
+            "waiting": int(shard["waiting"]),
+            "held": int(shard["held"]),
+            "drawn": int(shard["drawn"]),
+            "levels": [
+                {
+                    "level": level,
+                    "weight": policy.weights[level],
+                    "capacity": policy.capacities[level],
+                    "waiting": int(waiting[level]),
+                    "held": int(shard["level_held"][level]),
+                    "overflowed": int(shard["overflowed"][level]),
+                    "callers": callers[level],
+                }
+                for level in range(policy.levels)
+            ],
+        }
+
+    def _totals(self, counted: list[int]) -> dict[str, Any]:
+        shared = self._shared
+        readers = range(shared.geometry.readers)
+        now = sum(shared.row("reader", number)["connections"] for number in readers)
+        return {
+            **_pick(counted, TOTALS),
+            "refused": _pick(counted, REFUSED),
+            "connections": {"now": now, **_pick(counted, CONNECTIONS)},
+        }
+
+
+def policy_in_force(shared: Shared) -> QueuePolicy:
+    """The queue's policy, without the queue lock.
+
+    The block in force is not written as long as it is in force: who reads the same version before
+    and after has read one policy. RuntimeError if it changed all the time.
+    """
+    q, blocks = shared.segment.q, shared.table.blocks
+    for _ in range(READ_AT_MOST):
+        version = q[blocks.version_word]
+        try:
+            policy = blocks.read(version)
+        except ValueError:  # a mixture of two
+            continue
+        if q[blocks.version_word] == version:
+            return policy
+    raise RuntimeError(f"the policy changed {READ_AT_MOST} times while it was read")
+
+
+def processes(shared: Shared, now_ns: int) -> list[dict[str, Any]]:
+    """Every place that has or had a process; `restarts` counts those before this one."""
+    counts = {"reader": shared.geometry.readers, "handler": shared.geometry.handlers}
+    found = []
+    for role in ROLES:
+        for number in range(counts.get(role, 1)):
+            row = shared.row(role, number)
+            if row["incarnation"] or row["pid"]:
+                found.append(
+                    {
+                        "role": role,
+                        "index": number if role in NUMBERED else None,
+                        "pid": row["pid"],
+                        "status": Life(row["status"]).name,
+                        "age_s": _seconds(now_ns - row["started_ns"]),
+                        "restarts": max(0, row["incarnation"] - 1),
+                    }
+                )
+    return found
+
+
+def segment(shared: Shared) -> dict[str, Any]:
+    """The memory that the port's processes share, and how full it is."""
+    geometry, layout = shared.geometry, shared.segment.layout
+    small, large = shared.pages.free_pages()
+    return {
+        "bytes": layout.total_bytes,
+        "backing": shared.segment.backing,
+        "slots": dict(shared.table.recovery.count_states()),
+        "pages": [
+            {"page_bytes": SMALL_PAGE, "pages": geometry.small_pages, "free": small},
+            {"page_bytes": LARGE_PAGE, "pages": geometry.large_pages, "free": large},
+        ],
+    }
+
+
+def _pick(counted: list[int], wanted: Mapping[str, int]) -> dict[str, int]:
+    return {name: counted[counter] for name, counter in wanted.items()}
+
+
+def _seconds(ns: int) -> float:
+    return round(max(0, ns) / SECOND_NS, 3)

@@ -1,0 +1,132 @@
+"""The janitor process of one port: it settles what the dead left, and sweeps.
+
+Orders come from the supervisor over the channel and are answered (`reaps`); between them it does
+its chores, each in its own beat. All its work may be done twice, so a janitor that is killed at any
+point is simply followed by another, which touches every lock before it says ready. No chore that
+fails stops the others; a critical section that fails ends the process, as everywhere.
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+import socket
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...shm import states
+from ...shm.columns import Counter
+from ...shm.shared import Shared
+from .method_times import MethodTimes
+from .reaps import answer, order_of
+from .sweep import Sweep
+
+if TYPE_CHECKING:
+    from ..port import Port
+
+log = logging.getLogger("faircall.janitor")
+
+BEAT_NS = 1_000_000_000  # longest sleep
+SHORTEST_NS = 10_000_000  # sleep, however short the decay period is
+AUDIT_EVERY_NS = 10_000_000_000
+COMPLAIN_EVERY_NS = 60_000_000_000  # about the same chore
+
+
+class Janitor:
+    """`do_work` obeys one order or waits for one, then does what is due; `run` repeats it."""
+
+    def __init__(self, port: Port, channel: socket.socket) -> None:
+        self.shared = port.shared
+        self._channel = channel
+        self._row = self.shared.row("janitor")
+        self._sweep = Sweep(port)
+        self._chores: list[Callable[[int], object]] = [
+            self._sweep.tick,
+            MethodTimes(self.shared).tick,
+            self._audit,
+        ]
+        self._complained_ns: dict[str, int] = {}
+        self._audited_ns = time.monotonic_ns()
+        self._poll = select.poll()
+        self._poll.register(channel, select.POLLIN)
+
+    def run(self) -> None:
+        """Until the channel ends."""
+        while self.do_work():
+            pass
+
+    def do_work(self) -> bool:
+        """False when the supervisor has said the last word."""
+        sleep_ns = min(BEAT_NS, self._sweep.next_ns() - time.monotonic_ns())
+        if self._poll.poll(max(SHORTEST_NS, sleep_ns) / 1e6):
+            message = self._channel.recv(4096)
+            if not message:
+                return False
+            self._obey(message)
+        now_ns = time.monotonic_ns()
+        self._row["beat_ns"] = now_ns
+        for chore in self._chores:
+            self._attempt(chore, now_ns)
+        return True
+
+    def _obey(self, message: bytes) -> None:
+        """Carry an order out and answer it; one that fails stays unanswered, and is repeated."""
+        try:
+            role, number = order_of(message)
+            outcome = reap(self.shared, role, number)
+        except Exception as error:
+            log.error("order failed", {"order": message.decode(errors="replace")}, exc_info=error)
+            return
+        index = self._row.index
+        self.shared.columns.add(index, Counter.REAPED)
+        self.shared.columns.add(index, Counter.REQUEUED, outcome.get("requeued", 0))
+        self._channel.send(answer((role, number), outcome))
+
+    def _attempt(self, chore: Callable[[int], object], now_ns: int) -> None:
+        try:
+            chore(now_ns)
+        except Exception as error:
+            name = getattr(chore, "__qualname__", repr(chore))
+            if now_ns - self._complained_ns.get(name, -COMPLAIN_EVERY_NS) >= COMPLAIN_EVERY_NS:
+                self._complained_ns[name] = now_ns
+                log.error("chore failed", {"chore": name}, exc_info=error)
+
+    def _audit(self, now_ns: int) -> None:
+        """While debugging: every invariant of the segment, under its locks."""
+        due = now_ns - self._audited_ns >= AUDIT_EVERY_NS
+        if due and log.isEnabledFor(logging.DEBUG):
+            self._audited_ns = now_ns
+            for fault in self.shared.audit():
+                log.error("audit failed", {"fault": fault})
+
+
+def reap(shared: Shared, role: str, number: int) -> dict[str, int]:
+    """Settle what a dead process left, which was waited for; how many calls became what.
+
+    Whatever the role: its locks are taken once, and every doorbell rings.
+    """
+    shared.locks_touched()
+    outcome: dict[str, int] = {}
+    recovery = shared.table.recovery
+    if role == "handler":
+        outcome = {what: len(slots) for what, slots in recovery.reap_handler(number).items()}
+    elif role == "reader":
+        found = recovery.reap_reader(number)
+        outcome = {state.lower(): count for state, count in found.items() if state != "FREE"}
+    shared.doorbells.ring_all()  # whatever wake-up died with it
+    return outcome
+
+
+def run_janitor(port: Port, channel: socket.socket, report: Callable[[str], None]) -> int:
+    """The life of a janitor process, after the fork: its exit status."""
+    row = port.shared.row("janitor")
+    row.enter()
+    touched = port.shared.locks_touched()
+    port.shared.doorbells.ring_all()
+    janitor = Janitor(port, channel)
+    row["status"] = states.Life.READY
+    report("ready")
+    log.debug("janitor ready", {"port": port.number, "locks_recovered": touched})
+    janitor.run()
+    return 0

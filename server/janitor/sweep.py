@@ -1,0 +1,115 @@
+"""The janitor's sweep: costs decay, levels are published, idle identities go.
+
+    decayed' = trunc((decayed + charged - seen) * factor)    seen' = charged    (scheduling.decay)
+    level    = by its share of all ordinary identities' decayed cost; service users are level 0
+
+Every word written here has the janitor as its only writer, but for a row that a reader makes at the
+same moment: that one is free of costs, so what is written is what it has. A janitor that is killed
+between two of the stores makes the next sweep count the charges of one period twice, for all alike.
+
+Sweeps are counted from the server's start, in the janitor's column, so that a successor goes on in
+the same beat. One that comes late is done once; the rest count as missed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...scheduling import decay
+from ...scheduling.saturation import Int64s, saturating_sum
+from ...shm.columns import Counter
+from .eviction import Eviction
+from .history_levels import HistoryLevels
+
+if TYPE_CHECKING:
+    from ..port import Port
+
+DECAY, HISTORY = "DecayRpcScheduler", "HistoryRpcScheduler"
+FOLLOW_NS = 100_000_000  # how often the history of calls is looked at
+
+
+class Sweep:
+    """`tick` does what is due. Arrays have one element per identity row, shape (identities,)."""
+
+    def __init__(self, port: Port) -> None:
+        ipc, shared = port.ipc, port.shared
+        self._names, self._columns = shared.names, shared.columns
+        self._rows = shared.names.identities.rows
+        self._index = shared.index("janitor")
+        self._started_ns = port.created_ns
+        self._decides = ipc.scheduler.impl == DECAY
+        self._follows, self._followed_ns = ipc.scheduler.impl == HISTORY, 0
+        self._settings = ipc.decay_scheduler
+        self._period_ns = ipc.decay_scheduler.period_ms * 1_000_000
+        history = ipc.history_scheduler
+        self._service_users = (
+            history.service_users if self._follows else self._settings.service_users
+        )
+        self._history = HistoryLevels(
+            shared.geometry.identities, history.history_length, history.thresholds
+        )
+        self._eviction = Eviction(shared, self._period_ns)
+
+    def tick(self, now_ns: int) -> bool:
+        """Whether a sweep was due, and done."""
+        if self._follows:
+            self._followed_ns = now_ns
+            self._follow_history()
+        due = self.due(now_ns)
+        if due <= 0:
+            return False
+        self._columns.add(self._index, Counter.SWEEPS)
+        self._columns.add(self._index, Counter.SWEEPS_MISSED, due - 1)
+        costs = self._fold()
+        if self._decides:
+            self._publish(costs)
+        self._eviction.tick(now_ns, keep=self._history.counts > 0)
+        return True
+
+    def due(self, now_ns: int) -> int:
+        """How many periods have passed without a sweep."""
+        return (now_ns - self._started_ns) // self._period_ns - self._counted()
+
+    def next_ns(self) -> int:
+        """When `tick` has something to do."""
+        sweep_ns = self._started_ns + (self._counted() + 1) * self._period_ns
+        return min(sweep_ns, self._followed_ns + FOLLOW_NS) if self._follows else sweep_ns
+
+    def _counted(self) -> int:
+        counters = self._columns.counters[self._index]
+        return int(counters[Counter.SWEEPS]) + int(counters[Counter.SWEEPS_MISSED])
+
+    def _fold(self) -> Int64s:
+        """Decay all costs; returns the new ones."""
+        rows, seen = self._rows, self._rows["seen"].copy()
+        charged, called = self._columns.cost_totals(), self._columns.call_totals()
+        before = rows["decayed"].astype(np.int64)
+        costs = decay.sweep(charged, seen, before, self._settings.decay_factor)
+        rows["raw"] += charged - seen
+        rows["decayed"] = costs.view(np.uint64)
+        rows["seen"] = charged
+        rows["calls_seen"] = called
+        return costs
+
+    def _publish(self, costs: Int64s) -> None:
+        """One store per identity: its level from now on."""
+        service = self._service_rows()
+        ordinary = np.ones(len(costs), bool)
+        ordinary[service] = False
+        total = saturating_sum(costs[ordinary])
+        levels = decay.levels_of(costs, total, self._settings.thresholds)
+        levels[service] = 0
+        self._rows["level"] = levels
+
+    def _follow_history(self) -> None:
+        called = self._columns.call_totals()
+        levels = self._history.follow(called, self._service_rows())
+        if levels is not None:
+            self._rows["level"] = levels
+
+    def _service_rows(self) -> list[int]:
+        """The rows of the service users that have one."""
+        rows = (self._names.identities.find(name) for name in self._service_users)
+        return [row for row in rows if row >= 0]

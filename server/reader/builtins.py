@@ -1,0 +1,88 @@
+"""Methods that a reader answers by itself: `rpc.ping`, `faircall.hello`, `rpc.cancel`.
+
+They are not queued and not charged, so they do constant work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import orjson
+from msgspec import Raw
+
+from ...shm.columns import Counter
+from ...workers import errors
+from ...workers.envelope import Request, error_answer, result_answer
+from ...workers.errors import error_object
+from .callers import Callers, ClaimRefused
+from .connection import Connection
+
+Cancel = Callable[[Connection, bytes], bool]
+
+_decode_list = msgspec.json.Decoder(list[Raw]).decode
+_decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
+_decode_string = msgspec.json.Decoder(str).decode
+_ID_STARTS = b'"-0123456789'
+
+
+class BadParams(Exception):
+    """The parameters do not fit; the message names them."""
+
+
+class Builtins:
+    """`cancel(connection, id)` withdraws the call with that raw id; False if there is none."""
+
+    def __init__(self, callers: Callers, cancel: Cancel, counts: memoryview) -> None:
+        self._callers, self._cancel, self._counts = callers, cancel, counts
+        self.methods: dict[str, Callable[[Connection, bytes, int], Any]] = {
+            "rpc.ping": lambda connection, params, now_ns: "pong",
+            "faircall.hello": self._hello,
+            "rpc.cancel": self._withdraw,
+        }
+
+    def answer(self, connection: Connection, request: Request, now_ns: int) -> bytes:
+        """The complete answer; nothing is sent for a notification."""
+        id_ = request.id or b"null"
+        try:
+            result = self.methods[request.method](connection, request.params, now_ns)
+        except ClaimRefused as error:
+            self._counts[Counter.CLAIMS_REFUSED] += 1
+            return error_answer(id_, error_object(errors.UNAUTHENTICATED, str(error)))
+        except BadParams as error:
+            text = f"Invalid params: {request.method} {error}"
+            return error_answer(id_, error_object(errors.INVALID_PARAMS, text))
+        return result_answer(id_, orjson.dumps(result))
+
+    def _hello(self, connection: Connection, params: bytes, now_ns: int) -> dict[str, object]:
+        if connection.wire.framing == "http":
+            raise BadParams("is for streams: over HTTP, X-Faircall-User names the user")
+        try:
+            user = _decode_string(_one(params, "user"))
+        except msgspec.DecodeError:
+            raise BadParams('takes {"user": NAME}') from None
+        connection.become(self._callers.claimed(connection.peer, user, now_ns))
+        return {"user": user, "server": "faircall"}
+
+    def _withdraw(self, connection: Connection, params: bytes, now_ns: int) -> bool:
+        """The id is compared as it was written: 1, 1.0 and "1" are three ids."""
+        wanted = _one(params, "id")
+        if wanted[0] not in _ID_STARTS:
+            raise BadParams("takes the id of a call: a string or a number")
+        return self._cancel(connection, wanted)
+
+
+def _one(params: bytes, name: str) -> bytes:
+    """The JSON of the parameter `name`, or of the only positional one."""
+    try:
+        if params[:1] == b"{":
+            named = _decode_object(params)
+            found = [named[name]] if set(named) == {name} else []
+        else:
+            found = _decode_list(params or b"[]")
+    except msgspec.DecodeError:
+        found = []
+    if len(found) != 1:
+        raise BadParams(f"takes one parameter, {name}")
+    return bytes(found[0])

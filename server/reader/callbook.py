@@ -1,0 +1,179 @@
+"""The slots of one reader: which are free, what each call in flight answers to, and their pages.
+
+A free slot may keep one payload page for its next call ("warm"), so that in steady traffic a call
+takes and returns pages without any lock.
+"""
+
+from __future__ import annotations
+
+from ...shm import states
+from ...shm.layout import SLOT, SMALL_PAGE, word_of
+from ...shm.pages import REQUEST
+from ...shm.rings import SLOT_WORDS
+from ...shm.shared import Shared
+from .exchange import PendingCall
+
+MAX_WARM = 512  # pages of 4 KiB that one reader keeps with free slots
+NEVER_NS = 1 << 63
+
+_S = {name: word_of(SLOT, name) for name in SLOT.names or ()}
+_IDENTITY, _PRINCIPAL, _CALL = _S["identity"], _S["principal"], _S["call"]
+_ARRIVED, _DEADLINE, _RESERVED = _S["arrived_ns"], _S["deadline_ns"], _S["reserved"]
+_REQUEST, _ANSWER, _ANSWER_PAGE = _S["request"], _S["answer"], _S["answer_page"]
+_PAGE = 0xFFFF_FFFF  # the page's part of a place
+
+
+class CallBook:
+    """Everything about a reader's slots that only the reader knows.
+
+    `calls` are those that are staged or accepted, by slot. None of them expires before
+    `next_deadline_ns`.
+    """
+
+    def __init__(self, shared: Shared, reader: int) -> None:
+        self.table, self._q, self.pages = shared.table, shared.segment.q, shared.pages
+        self._slot0 = self.table.slot0
+        first = reader * self.table.slots_per_reader
+        slots = range(first, first + self.table.slots_per_reader)
+        self.calls: dict[int, PendingCall] = {}
+        self.next_deadline_ns = NEVER_NS
+        self._warm: dict[int, int] = {}  # slot -> first page + 1
+        self._returned: list[tuple[int, int, int]] = []
+        self._free = [slot for slot in reversed(slots) if not self._state(slot)]
+
+    @property
+    def has_free(self) -> bool:
+        return bool(self._free)
+
+    @property
+    def free(self) -> int:
+        """Slots for further calls."""
+        return len(self._free)
+
+    def stage(
+        self,
+        pending: PendingCall,
+        reference: int,
+        call: int,
+        now_ns: int,
+        expected_ns: int,
+        body: bytes,
+    ) -> int:
+        """Write a call into a free slot, which nobody else sees yet; -1 if no page was left."""
+        slot, length = self._free[-1], len(body)
+        place = self._place(slot, length)
+        if not place:
+            return -1
+        self._free.pop()
+        self.pages.write(place, body)
+        q, own, deadline_ns = self._q, self._slot0 + slot * SLOT_WORDS, pending.deadline_ns
+        q[own + _IDENTITY] = q[own + _PRINCIPAL] = reference
+        q[own + _CALL] = call
+        q[own + _ARRIVED] = now_ns
+        q[own + _DEADLINE] = deadline_ns
+        q[own + _RESERVED] = expected_ns
+        q[own + _REQUEST] = length << 32 | place
+        q[own + _ANSWER_PAGE] = 0
+        if deadline_ns < self.next_deadline_ns:
+            self.next_deadline_ns = deadline_ns
+        self.calls[slot] = pending
+        return slot
+
+    def unstage(self, slot: int) -> PendingCall:
+        """The queue refused a staged call: its slot is free again, its request's pages go back."""
+        page = self._q[self._slot0 + slot * SLOT_WORDS + _REQUEST] & _PAGE
+        if self._warm.get(slot) != page:
+            self._returned.append((page, slot, self._generation(slot)))
+        self._free.append(slot)
+        return self.calls.pop(slot)
+
+    def is_staged(self, slot: int) -> bool:
+        """Whether the call in `slot` was not accepted yet: to the others the slot is free."""
+        return self._state(slot) == states.FREE
+
+    def answer(self, slot: int) -> tuple[int, bytes]:
+        """(status, body) of a TAKEN slot."""
+        q, own = self._q, self._slot0 + slot * SLOT_WORDS
+        word = q[own + _ANSWER]
+        length = word >> 8 & 0xFFFF_FFFF
+        if not length:
+            return word & 0xFF, b""
+        return word & 0xFF, self.pages.read(q[own + _ANSWER_PAGE], length)
+
+    def message(self, slot: int) -> bytes:
+        """The whole message of an undecoded call, for an error answer; b"" of any other."""
+        flags = self.calls[slot].flags
+        if not flags & states.UNDECODED:
+            return b""
+        word = self._q[self._slot0 + slot * SLOT_WORDS + _REQUEST]
+        body = self.pages.read(word & _PAGE, word >> 32)
+        if flags & states.WITH_META:
+            length = int.from_bytes(body[: states.META_LENGTH], "big")
+            return body[states.META_LENGTH + length :]
+        return body
+
+    def release(self, slot: int) -> None:
+        """A TAKEN slot becomes free for the next call; its pages go back, or stay with it."""
+        warm = self._warm.get(slot, 0)
+        if warm:
+            self.pages.restamp(warm, slot, self._generation(slot) + 1)
+        self.table.release(slot)
+        self.freed(slot, warm)
+
+    def freed(self, slot: int, warm: int = 0) -> None:
+        """`slot` was released (by `withdraw`, or just now): its pages go back, but for `warm`."""
+        q, own = self._q, self._slot0 + slot * SLOT_WORDS
+        answer, request = q[own + _ANSWER_PAGE] & _PAGE, warm
+        if not warm:
+            self._warm.pop(slot, None)
+            request = q[own + _REQUEST] & _PAGE
+            self._return_old(request, slot)
+        if answer and answer != request:
+            self._return_old(answer, slot)
+        self._free.append(slot)
+
+    def return_pages(self) -> None:
+        """Give back what was released since the last time, under one lock."""
+        if self._returned:
+            self.pages.give_back(self._returned)
+            self._returned.clear()
+
+    def _place(self, slot: int, length: int) -> int:
+        """Room for a request of `slot`: its warm page, or pages from the pool; 0 if there is none.
+
+        A small page that is taken stays with the slot from now on.
+        """
+        warm = self._warm.get(slot, 0)
+        if warm and length <= SMALL_PAGE:
+            return warm
+        place = self.pages.take(slot, REQUEST, length)
+        if not place:
+            self._cool_down()
+            place = self.pages.take(slot, REQUEST, length)
+        if length > SMALL_PAGE:
+            self._cool(slot)
+        elif place and len(self._warm) < MAX_WARM:
+            self._warm[slot] = place
+        return place
+
+    def _cool_down(self) -> None:
+        """Pages are short: give back those that free slots keep."""
+        for slot in [slot for slot in self._warm if slot not in self.calls]:
+            self._cool(slot)
+        self.return_pages()
+
+    def _cool(self, slot: int) -> None:
+        """The page that the free `slot` keeps goes back."""
+        warm = self._warm.pop(slot, 0)
+        if warm:
+            self._returned.append((warm, slot, self._generation(slot)))
+
+    def _return_old(self, page: int, slot: int) -> None:
+        """Pages of the call that had `slot` before it was released."""
+        self._returned.append((page, slot, self._generation(slot) - 1 & 0xFFFF_FFFF))
+
+    def _state(self, slot: int) -> int:
+        return self._q[self._slot0 + slot * SLOT_WORDS] & states.STATE_MASK
+
+    def _generation(self, slot: int) -> int:
+        return self._q[self._slot0 + slot * SLOT_WORDS] >> states.GENERATION_SHIFT

@@ -1,0 +1,128 @@
+"""One client connection: its socket, its protocol, who calls, and what is still to be sent."""
+
+from __future__ import annotations
+
+import socket
+
+from ..wire.connection import Wire
+from .callers import Caller, Peer
+
+
+class Connection:
+    """Owned by one reader for life. `answer` frames and queues, `flush` sends.
+
+    `calls` are the slots of its calls in flight; `claimed` is set when a trusted peer named a user
+    (a proxy's connection carries many callers). `touched` is the reader's set of connections to be
+    settled at the end of the pass. Times are monotonic ns: `began_ns` is when the message that is
+    arriving began (or the connection, before its first byte), `read_ns` and `sent_ns` are when
+    bytes last came and went.
+    """
+
+    __slots__ = (
+        "_chunks",
+        "_rest",
+        "_touched",
+        "began_ns",
+        "buffered",
+        "caller",
+        "calls",
+        "claimed",
+        "closed",
+        "fd",
+        "in_kernel",
+        "input_over",
+        "interest",
+        "lingering",
+        "paused",
+        "peer",
+        "peer_ended",
+        "queued",
+        "read_ns",
+        "sent_ns",
+        "sock",
+        "stalled",
+        "stopped",
+        "unsent",
+        "wire",
+    )
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        wire: Wire,
+        peer: Peer,
+        caller: Caller,
+        touched: set[Connection],
+        now_ns: int,
+    ) -> None:
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.wire = wire
+        self.peer = peer
+        self.caller = caller
+        self.claimed = False
+        self.calls: set[int] = set()
+        self.queued = False  # it has a place in the ready list
+        self.stopped = False  # it lost it, for it may not take more until something is answered
+        self.paused = 0  # calls that wait for room in the queue: nothing more is taken meanwhile
+        self.peer_ended = False  # the client said that it will send no more
+        self.input_over = False  # nothing more is read: the client or the protocol has ended
+        self.lingering = False  # we have ended as well, and wait for the client's end
+        self.closed = False
+        self.interest = 0  # what epoll is asked for; 0: not registered
+        self.buffered = 0  # bytes of input not taken yet, as last accounted for
+        self.unsent = 0  # bytes
+        self.stalled = False  # the socket did not take all of it
+        self.in_kernel = 0  # bytes that it had taken and the client had not, at the last look
+        self.began_ns, self.read_ns, self.sent_ns = now_ns, 0, now_ns
+        self._touched = touched
+        self._chunks: list[bytes] = []
+        self._rest: bytes | memoryview = b""
+
+    def become(self, caller: Caller) -> None:
+        """A trusted peer said for whom it calls; what it holds counts for that caller now."""
+        self.caller.unfinished -= self.buffered
+        caller.unfinished += self.buffered
+        self.caller = caller
+        self.claimed = True
+
+    def answer(self, exchange: int, body: bytes | None, status: int = 200) -> None:
+        """Frame the answer to `exchange` and put it among what is to be sent."""
+        self.put(self.wire.answer(exchange, body, status))
+
+    def put(self, data: bytes) -> None:
+        """Bytes for the client, framed already."""
+        self._touched.add(self)
+        if data:
+            self._chunks.append(data)
+            self.unsent += len(data)
+
+    def touch(self) -> None:
+        """Something about this connection has changed that the end of the pass must look at."""
+        self._touched.add(self)
+
+    def flush(self) -> int:
+        """Send what the socket takes; bytes sent. OSError if the client is gone."""
+        before = self.unsent
+        try:
+            while self.unsent:
+                self._send()
+        except BlockingIOError:
+            pass
+        return before - self.unsent
+
+    def _send(self) -> None:
+        """One `send`: of what the last one left, or of everything that was put since."""
+        data, chunks = self._rest, self._chunks
+        if not data:
+            data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            self._rest = data
+            chunks.clear()
+        count = self.sock.send(data)
+        self._rest = memoryview(data)[count:] if count < len(data) else b""
+        self.unsent -= count
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing more will come, and everything was answered and sent."""
+        return not self.unsent and self.wire.wants_close

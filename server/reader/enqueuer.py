@@ -1,0 +1,104 @@
+"""Staged calls are offered to the queue here, those of a whole pass under one lock.
+
+What the queue refuses is answered "limit exceeded" with the time after which to come back. With
+back-off off, the connection is paused instead until there is room; a connection that carries the
+calls of many users (a proxy's) always gets answers, for one user's full queue must not stop all.
+
+The exchange of a notification ends here as well, when the queue has taken it: until then it can
+pause its connection like any other call.
+"""
+
+from __future__ import annotations
+
+from ...shm.columns import Counter
+from ...shm.shared import Shared
+from ...shm.table import ACCEPTED, LEVEL_FULL, PRINCIPAL_FULL
+from . import refusals
+from .callbook import CallBook
+from .drain_rate import DrainRate
+from .exchange import PendingCall
+from .replies import Replies
+
+_COUNTERS = {
+    LEVEL_FULL: int(Counter.REFUSED_QUEUE_FULL),
+    PRINCIPAL_FULL: int(Counter.REFUSED_PRINCIPAL),
+}
+
+Staged = list[tuple[int, int]]  # (slot, level)
+
+
+class Enqueuer:
+    """`staged` are in order of arrival; `blocked` are those that wait for room."""
+
+    def __init__(
+        self, shared: Shared, counts: memoryview, book: CallBook, replies: Replies, backoff: bool
+    ) -> None:
+        self.staged: Staged = []
+        self.blocked: Staged = []
+        self.drain = DrainRate(shared)
+        self._table, self._doorbells = shared.table, shared.doorbells
+        self._counts, self._book, self._replies = counts, book, replies
+        self._backoff = backoff
+        self._verdicts: list[int] = []
+
+    def flush(self, now_ns: int) -> None:
+        """Offer everything, and wake the handlers that it needs."""
+        if not self.staged and not self.blocked:
+            return
+        offered = self.blocked + self.staged if self.blocked else self.staged
+        self.staged, self.blocked = [], []
+        verdicts = self._verdicts
+        if len(verdicts) < len(offered):
+            verdicts.extend([ACCEPTED] * (len(offered) - len(verdicts)))
+        wake = self._table.enqueue(offered, verdicts)
+        if wake:
+            self._doorbells.ring_handlers(wake)
+        self.drain.observe(now_ns)
+        calls = self._book.calls
+        for (slot, level), verdict in zip(offered, verdicts, strict=False):
+            pending = calls[slot]
+            if verdict != ACCEPTED:
+                self._not_accepted(slot, level, pending, verdict)
+            elif pending.blocked or pending.id is None:
+                self._accepted(slot, pending)
+
+    def take_back(self, slots: set[int]) -> None:
+        """Staged or blocked calls are not to be offered any more, and never were for anybody."""
+        self.staged = [call for call in self.staged if call[0] not in slots]
+        self.blocked = [call for call in self.blocked if call[0] not in slots]
+        for slot in slots:
+            self._resume(self._book.unstage(slot))
+
+    def _accepted(self, slot: int, pending: PendingCall) -> None:
+        """The queue has taken what was blocked, or is answered by nobody."""
+        self._resume(pending)
+        if pending.id is None and pending.connection:
+            pending.connection.calls.discard(slot)
+            self._replies.settle(pending, b"")
+            pending.connection = None
+
+    def _not_accepted(self, slot: int, level: int, pending: PendingCall, verdict: int) -> None:
+        connection = pending.connection
+        if not self._backoff and connection and not connection.claimed:
+            self._block(pending)
+            self.blocked.append((slot, level))
+            return
+        message = self._book.message(slot)
+        self._resume(self._book.unstage(slot))
+        if connection:
+            connection.calls.discard(slot)
+        self._counts[_COUNTERS[verdict]] += 1
+        error = refusals.busy(verdict, level, self.drain.retry_after_ms())
+        self._replies.refuse(pending, error, message, busy=True)
+
+    def _block(self, pending: PendingCall) -> None:
+        if not pending.blocked and pending.connection:
+            pending.blocked = True
+            pending.connection.paused += 1
+
+    def _resume(self, pending: PendingCall) -> None:
+        if pending.blocked:
+            pending.blocked = False
+            if pending.connection:
+                pending.connection.paused -= 1
+                pending.connection.touch()

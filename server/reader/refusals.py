@@ -1,0 +1,62 @@
+"""The error objects that a reader answers by itself, as JSON bytes."""
+
+from __future__ import annotations
+
+from ...shm.states import Status
+from ...shm.table import LEVEL_FULL, PRINCIPAL_FULL
+from ...workers import errors
+from ...workers.errors import error_object
+
+EXPIRED = error_object(errors.DEADLINE_EXCEEDED)
+CANCELLED = error_object(errors.CANCELLED)
+SHUTTING_DOWN = error_object(errors.SHUTTING_DOWN)
+ANSWER_TOO_LARGE = error_object(errors.TOO_LARGE, "Too large: the answer")
+
+_REASONS = {LEVEL_FULL: "queue_full", PRINCIPAL_FULL: "too_many_in_flight"}
+
+
+def busy(verdict: int, level: int, retry_after_ms: int) -> bytes:
+    """-32005 for a call that `enqueue` refused with `verdict`."""
+    return error_object(
+        errors.LIMIT_EXCEEDED,
+        reason=_REASONS[verdict],
+        level=level,
+        retry_after_ms=retry_after_ms,
+    )
+
+
+def no_room(rule: str, retry_after_ms: int) -> bytes:
+    """-32005 for a call that found no page for its payload, or no slot; `rule` is the setting."""
+    return error_object(
+        errors.LIMIT_EXCEEDED,
+        reason="queue_full",
+        rule=rule,
+        retry_after_ms=retry_after_ms,
+    )
+
+
+def unknown_method(name: str) -> bytes:
+    shown = name if len(name) <= 100 else name[:100] + "..."
+    return error_object(errors.METHOD_NOT_FOUND, f"Method not found: {shown}")
+
+
+def without_body(status: int, idempotent: bool) -> bytes:
+    """The error object of an answer word that comes without a body."""
+    if status == Status.DIED:
+        text = "Handler died: the process that ran this call ended before it answered"
+        return error_object(errors.HANDLER_DIED, text, retriable=idempotent)
+    if status == Status.EXPIRED:
+        return EXPIRED
+    if status == Status.TOO_LARGE:
+        return ANSWER_TOO_LARGE
+    return error_object(
+        errors.LIMIT_EXCEEDED,
+        "Limit exceeded: no room for the answer",
+        reason="queue_full",
+        rule="limits.segment-payload-bytes",
+        retriable=idempotent,
+    )
+
+
+def unauthenticated(text: str) -> bytes:
+    return error_object(errors.UNAUTHENTICATED, f"Unauthenticated: {text}")

@@ -1,0 +1,104 @@
+"""The start of a reader process: what it needs, taken from the settings of its port."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...shm import states
+from ..settings.trusted_peers import trusted_peers
+from ..wire.limits import WireLimits
+from .admission import AdmissionLimits
+from .client_limits import ClientLimits
+from .reader import Reader
+from .timeouts import Timeouts
+
+if TYPE_CHECKING:
+    from ..config import Settings
+    from ..port import Port
+
+log = logging.getLogger("faircall.reader")
+
+MS = 1_000_000
+
+
+def run_reader(port: Port, number: int, report: Callable[[str], None]) -> int:
+    """The life of a reader process, after the fork: its exit status."""
+    row = port.shared.row("reader", number)
+    row.enter()
+    reader = reader_of(port, number)
+    row["status"] = states.Life.READY
+    report("ready")
+    log.debug("reader ready", {"index": number, "pid": os.getpid()})
+    reader.run()
+    return 0
+
+
+def reader_of(port: Port, number: int) -> Reader:
+    """Reader `number` of `port`."""
+    settings = port.settings
+    identity = settings.identity
+    return Reader(
+        port.shared,
+        number,
+        port.handoffs[number].far,
+        trusted=trusted_peers(identity.trusted_peers, loopback=identity.trust_loopback),
+        wire_limits=_wire_limits(settings),
+        limits=_client_limits(settings),
+        admission_limits=_admission_limits(settings),
+        timeouts=_timeouts(settings),
+        backoff=port.ipc.callqueue.backoff_enable,
+        identities=settings.limits.identities,
+    )
+
+
+def _wire_limits(settings: Settings) -> WireLimits:
+    return WireLimits(
+        max_message_bytes=settings.limits.max_message_bytes,
+        max_header_bytes=settings.limits.max_header_bytes,
+        allowed_hosts=settings.server.allowed_hosts,
+        allowed_origins=settings.server.allowed_origins,
+        busy_http_status=settings.server.busy_http_status,
+    )
+
+
+def _client_limits(settings: Settings) -> ClientLimits:
+    limits = settings.limits
+    return ClientLimits(
+        calls_per_pass=limits.calls_per_pass,
+        bytes_per_pass=limits.bytes_per_pass,
+        max_in_flight=limits.max_in_flight_per_connection,
+        http_pipelining=limits.http_pipelining,
+        unsent_high_water_bytes=limits.unsent_high_water_bytes,
+        max_unsent_bytes=limits.unsent_high_water_bytes + 4 * limits.max_message_bytes,
+        max_unfinished_of_connection=limits.max_unfinished_bytes_per_connection,
+        max_unfinished_of_caller=limits.max_unfinished_bytes_per_principal,
+        max_unfinished_of_reader=limits.max_unfinished_bytes_per_reader,
+    )
+
+
+def _admission_limits(settings: Settings) -> AdmissionLimits:
+    limits = settings.limits
+    return AdmissionLimits(
+        max_message_bytes=limits.max_message_bytes,
+        frame_only_above_bytes=limits.frame_only_above_bytes,
+        max_batch=limits.max_batch,
+        max_depth=limits.max_depth,
+        max_id_bytes=limits.max_id_bytes,
+        default_timeout_ns=limits.default_timeout_ms * MS,
+        max_timeout_ns=limits.max_timeout_ms * MS,
+        claim_ahead_ns=settings.handlers.claim_ahead_us * 1000,
+    )
+
+
+def _timeouts(settings: Settings) -> Timeouts:
+    limits = settings.limits
+    return Timeouts(
+        first_byte_ns=limits.first_byte_timeout_ms * MS,
+        header_ns=limits.header_timeout_ms * MS,
+        message_ns=limits.message_timeout_ms * MS,
+        idle_ns=limits.idle_timeout_ms * MS,
+        send_ns=limits.send_timeout_ms * MS,
+    )

@@ -1,0 +1,108 @@
+"""Calls that nobody waits for any more: expired, cancelled, or their connection closed.
+
+not accepted yet    it is taken back, and never was for anybody else
+waits in the queue  the table gives its slot back at once
+runs                its answer will be dropped; the slot comes back with it
+answered            too late: the answer is on its way
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...shm import states
+from ...shm.columns import Counter
+from ...shm.shared import Shared
+from ...shm.table import ANSWERED, WITHDRAWN
+from . import refusals
+from .callbook import NEVER_NS, CallBook
+from .connection import Connection
+from .enqueuer import Enqueuer
+from .exchange import PendingCall
+from .replies import Replies
+
+
+class Withdrawals:
+    """Those of reader `number`, whose counters are `counts`."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        number: int,
+        counts: memoryview,
+        book: CallBook,
+        enqueuer: Enqueuer,
+        replies: Replies,
+    ) -> None:
+        self._table, self._number, self._counts = shared.table, number, counts
+        self._book, self._enqueuer, self._replies = book, enqueuer, replies
+
+    def expire(self, now_ns: int) -> None:
+        """Answer what is past its deadline, and note when the next call is."""
+        due, earliest = [], NEVER_NS
+        for slot, pending in self._book.calls.items():
+            if pending.deadline_ns <= now_ns:
+                due.append(slot)
+            elif pending.deadline_ns < earliest:
+                earliest = pending.deadline_ns
+        self._book.next_deadline_ns = earliest
+        if due:
+            self._give_up(due, refusals.EXPIRED, Counter.EXPIRED)
+
+    def cancel(self, connection: Connection, id_: bytes) -> bool:
+        """Answer the call of `connection` with this raw id "cancelled"; False if there is none."""
+        for slot in connection.calls:
+            if self._book.calls[slot].id == id_:
+                return self._give_up([slot], refusals.CANCELLED, Counter.CANCELLED) > 0
+        return False
+
+    def drop(self, slots: Iterable[int]) -> None:
+        """The connection of these calls is closed."""
+        slots = list(slots)
+        for slot in slots:
+            self._book.calls[slot].connection = None
+        self._give_up(slots, b"", Counter.DROPPED)
+
+    def _give_up(self, slots: list[int], error: bytes, counter: Counter) -> int:
+        """Withdraw calls and answer them with `error`; how many were not answered before."""
+        book = self._book
+        staged = {slot for slot in slots if book.is_staged(slot)}
+        accepted = [slot for slot in slots if slot not in staged]
+        # Read before the slots are given back: an undecoded request names the ids to answer.
+        messages = {slot: book.message(slot) for slot in slots if self._is_undecoded(slot)}
+        given_up = [(slot, book.calls[slot]) for slot in staged]
+        if staged:
+            self._enqueuer.take_back(staged)
+        if accepted:
+            given_up += self._withdraw(accepted)
+        for slot, pending in given_up:
+            self._answer(slot, pending, error, messages.get(slot, b""))
+        self._counts[counter] += len(given_up)
+        return len(given_up)
+
+    def _withdraw(self, slots: list[int]) -> list[tuple[int, PendingCall]]:
+        """Give up accepted calls; those that are not too late."""
+        book, given_up = self._book, []
+        outcomes = [ANSWERED] * len(slots)
+        self._table.withdraw(self._number, slots, outcomes)
+        for slot, outcome in zip(slots, outcomes, strict=True):
+            if outcome == ANSWERED:
+                continue
+            given_up.append((slot, book.calls[slot]))
+            if outcome == WITHDRAWN:
+                del book.calls[slot]
+                book.freed(slot)
+        return given_up
+
+    def _answer(self, slot: int, pending: PendingCall, error: bytes, message: bytes) -> None:
+        """The last word about `pending`; if it runs, what its handler says is dropped."""
+        connection = pending.connection
+        if connection is not None:
+            connection.calls.discard(slot)
+            self._replies.refuse(pending, error, message)
+            pending.connection = None
+        pending.deadline_ns = NEVER_NS
+
+    def _is_undecoded(self, slot: int) -> bool:
+        pending = self._book.calls[slot]
+        return bool(pending.flags & states.UNDECODED) and pending.connection is not None

@@ -1,0 +1,47 @@
+"""Who died of what, and which call it ran: read without a lock, for the log.
+
+The fields of one log line, such as
+
+    handler died: index=0 pid=4711 signal=SIGSEGV method="resize" user="alice" age_ms=120 restarts=1
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+from ...shm import states
+from ...shm.layout import SLOT, word_of
+from ...shm.shared import Shared
+
+_ARRIVED, _CALL, _IDENTITY = (word_of(SLOT, name) for name in ("arrived_ns", "call", "identity"))
+_LOW = 0xFFFF_FFFF
+
+
+def running_call(shared: Shared, handler: int, now_ns: int) -> dict[str, Any]:
+    """Method, user and age since arrival of the call that `handler` runs; {} if it runs none."""
+    current = shared.row("handler", handler)["current"]
+    slot, generation = (current & _LOW) - 1, current >> 32
+    if not 0 <= slot < shared.geometry.calls:
+        return {}
+    words = shared.table.words[slot]
+    if int(words[0]) >> states.GENERATION_SHIFT != generation:
+        return {}  # over since then, and its slot has another call
+    method, identity = int(words[_CALL]) & _LOW, int(words[_IDENTITY]) & _LOW
+    names, geometry = shared.names, shared.geometry
+    return {
+        "method": names.methods.name(method) if method < geometry.methods else "",
+        "user": names.identities.name(identity) if identity < geometry.identities else "",
+        "age_ms": (now_ns - int(words[_ARRIVED])) // 1_000_000,
+    }
+
+
+def cause_of_death(result: os.waitid_result) -> dict[str, Any]:
+    """`signal` or exit `status`."""
+    if result.si_code == os.CLD_EXITED:
+        return {"status": result.si_status}
+    try:
+        return {"signal": signal.Signals(result.si_status)}
+    except ValueError:  # a real-time signal
+        return {"signal": result.si_status}

@@ -1,0 +1,197 @@
+"""All children of a daemon: they are started, heard, waited for, settled by the janitor, replaced.
+
+The order after a death is the fence: the process is dead (pidfd), it is waited for, the janitor of
+its port settles what it left, and only then its index is given to another.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from ..janitor.reaps import REAPED, Reaps, parse_answer
+from ..log import Long, text_fields
+from ..port import Port
+from .autopsy import cause_of_death, running_call
+from .children import FAILED, READY, Child, Process, bury, fork
+from .lifecycle import ChildEvent, ChildState
+from .roles import Body, Duty, descriptors, perform
+from .sources import Sources
+from .stacks import StackFile
+from .watch import SILENT
+
+log = logging.getLogger("faircall.supervisor")
+
+
+class Roster:
+    """`failed(child, message)` is told of each process that ended before it was ready."""
+
+    def __init__(
+        self,
+        ports: list[Port],
+        bodies: Mapping[str, Body],
+        sources: Sources,
+        failed: Callable[[Child, str], None],
+    ) -> None:
+        self._ports, self._bodies, self._sources, self._failed = ports, bodies, sources, failed
+        self.children = [child for port in ports for child in self._places(port)]
+        self.reaps = {port.number: Reaps() for port in ports}
+        self.stopping = False  # whoever ends now was meant to
+
+    def _places(self, port: Port) -> Iterator[Child]:
+        """The children of `port`, in the order in which they are started; admin is the first's."""
+        g = port.shared.geometry
+        counts = {"janitor": 1, "admin": 1, "reader": g.readers, "handler": g.handlers}
+        if port is not self._ports[0]:
+            del counts["admin"]
+        for role, count in (counts | {"acceptor": 1}).items():
+            for number in range(count if role in self._bodies else 0):
+                child = Child(role, number, port, several_ports=len(self._ports) > 1)
+                child.stacks = StackFile() if role == "handler" else None
+                yield child
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def living(self, *roles: str) -> list[tuple[Child, Process]]:
+        """The children of these roles (all, if none is named) that have a process."""
+        return [
+            (child, child.process)
+            for child in self.children
+            if child.process is not None and (not roles or child.role in roles)
+        ]
+
+    def all_ready(self, but: str = "") -> bool:
+        """Whether every child is ready, those of role `but` apart."""
+        return all(c.state is ChildState.READY for c in self.children if c.role != but)
+
+    def note_stops(self, now_ns: int) -> None:
+        """After SIGCHLD: who was stopped or continued."""
+        for _, process in self.living():
+            process.note_stops(now_ns)
+
+    def kill_silent_janitors(self, now_ns: int) -> None:
+        """Those that were given an order and do not answer it."""
+        for child, process in self.living("janitor"):
+            if self.reaps[child.port.number].silent(now_ns) and not process.doom:
+                log.warning("killing child", {"role": "janitor", **child.fields, "why": SILENT})
+                process.kill(SILENT)
+
+    # -- starting --------------------------------------------------------------------------------
+
+    def start(self, child: Child, now_ns: int) -> None:
+        """Give `child` a process; if that is impossible now, it is tried again later."""
+        if child.stacks:
+            child.stacks.clear()
+        try:
+            fork(child, descriptors(child, self._ports), partial(self._live, child))
+        except OSError as error:
+            child.due_ns = now_ns + child.restarts.died(ready_ns=None, serving=False)
+            self._failed(child, f"{child.label}: no process can be made: {error.strerror}")
+            return
+        assert child.process is not None
+        self._sources.add(child.process.pidfd, partial(self._ended, child))
+        self._sources.add(child.process.channel.fileno(), partial(self._hear, child))
+
+    def _live(self, child: Child, channel: socket.socket) -> int:
+        """In the new process."""
+        duty = Duty(child.role, child.number, child.port, self._ports, channel, stacks=child.stacks)
+        return perform(self._bodies[child.role], duty)
+
+    # -- hearing ---------------------------------------------------------------------------------
+
+    def _hear(self, child: Child) -> None:
+        process = child.process
+        assert process is not None
+        while message := process.receive():
+            if message == READY:
+                process.ready_ns = time.monotonic_ns()
+                child.happen(ChildEvent.REPORT)
+                if child.role == "janitor":
+                    self._order(child.port)
+            elif message.startswith(FAILED):
+                process.failure = message.removeprefix(FAILED).decode(errors="replace")
+            elif message.startswith(REAPED) and child.role == "janitor":
+                self._settled(child.port, message)
+        if message is not None:
+            self._sources.remove(process.channel.fileno())
+
+    def _settled(self, port: Port, message: bytes) -> None:
+        """The janitor of `port` has answered: that place may be given to another process."""
+        place, outcome = parse_answer(message)
+        if not self.reaps[port.number].answered(place):
+            return
+        child = next(c for c in self.children if c.port is port and (c.role, c.number) == place)
+        child.happen(ChildEvent.REAPED)
+        log.debug("child reaped", {"role": child.role, **child.fields, **outcome})
+
+    # -- burying ---------------------------------------------------------------------------------
+
+    def _ended(self, child: Child) -> None:
+        """Its pidfd is readable: wait for it, and see to what follows."""
+        process = child.process
+        assert process is not None
+        self._hear(child)  # its last words
+        result = process.exit()
+        if result is None:
+            return
+        now_ns = time.monotonic_ns()
+        is_handler = child.role == "handler"
+        call = running_call(child.port.shared, child.number, now_ns) if is_handler else {}
+        cause = cause_of_death(result)
+        ready_ns = now_ns - process.ready_ns if process.ready_ns else None
+        self._sources.remove(process.pidfd)
+        self._sources.remove(process.channel.fileno())
+        bury(child)
+        expected = self.stopping or process.ending
+        delay_ns = child.restarts.died(ready_ns=ready_ns, serving=bool(call))
+        child.due_ns = now_ns + delay_ns
+        self._log_death(child, process, cause | call, expected)
+        self._have_reaped(child, process)
+        if ready_ns is None and not expected:
+            self._failed(child, _why(child, process, cause))
+
+    def _log_death(
+        self, child: Child, process: Process, facts: dict[str, Any], expected: bool
+    ) -> None:
+        fields = {**child.fields, "pid": process.pid, **facts}
+        if expected or process.failure:  # what it said is logged by who is told of it
+            log.debug(f"{child.role} ended", fields)
+            return
+        fields["restarts"] = child.restarts.count
+        if process.doom:
+            fields["killed"] = process.doom
+        if child.stacks and (stack := child.stacks.take()):
+            fields["stack"] = Long(stack)
+        log.warning(f"{child.role} died", fields)
+
+    def _have_reaped(self, child: Child, process: Process) -> None:
+        """Have the janitor settle what the dead one left; its own successor begins by that."""
+        reaps = self.reaps[child.port.number]
+        if child.role == "janitor":
+            child.happen(ChildEvent.REAPED)
+            reaps.janitor_died(process.doom == SILENT)
+        elif not self.stopping:
+            reaps.add((child.role, child.number))
+            self._order(child.port)
+
+    def _order(self, port: Port) -> None:
+        """Give the janitor of `port` its orders, if it is ready."""
+        for child, process in self.living("janitor"):
+            if child.port is port and child.state is ChildState.READY:
+                self.reaps[port.number].send(process.send, time.monotonic_ns())
+
+    def close(self) -> None:
+        for child in self.children:
+            if child.stacks:
+                child.stacks.close()
+
+
+def _why(child: Child, process: Process, cause: dict[str, Any]) -> str:
+    """Why a process ended before it was ready: what it said, or what is known of it."""
+    if process.failure:
+        return process.failure
+    return f"{child.label} ended before it was ready: {process.doom or text_fields(cause)}"

@@ -1,0 +1,243 @@
+"""The supervisor: it makes what the processes share, starts and watches them, and ends them.
+
+It takes no lock in the segment once children exist, and runs no user code: so nothing that one of
+them does can stop it. Its life cycle is the table in `lifecycle`; `_enter` is the one place where
+the phase changes. What it does is driven by pidfds, channels, queued signals and one tick.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import signal
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from ...shm.segment import sweep_stale
+from ...shm.selftest import NoRobustMutexes, check_robust_mutexes
+from ...shm.states import Phase
+from ..acceptor.unix_listener import remove_stale
+from ..log import Long, setup_logging
+from ..port import Port, open_ports
+from . import ending
+from .children import Child
+from .failures import CANNOT_START, CannotStart
+from .lifecycle import WANTED, ChildState, Event, following
+from .roles import Body, bodies_for, preload
+from .roster import Roster
+from .signals import SignalQueue
+from .sources import Sources
+from .watch import TICK_NS, Watch
+
+if TYPE_CHECKING:
+    from ..config import Settings
+
+log = logging.getLogger("faircall.supervisor")
+
+MS = 1_000_000
+DRAIN_TICK_NS = 20 * MS  # how often a draining server is asked whether it is quiet
+QUIET_CHECKS = 2  # in a row: what a reader says may be a pass old
+
+_EVENTS = {signal.SIGTERM: Event.TERM, signal.SIGINT: Event.INT, signal.SIGHUP: Event.HUP}
+
+
+class Supervisor:
+    """`run` serves until the end; `on_ready` is told the addresses once all children are ready."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        ports: list[Port],
+        bodies: Mapping[str, Body],
+        on_ready: Callable[[list[str]], None] = lambda addresses: None,
+    ) -> None:
+        self.phase = Phase.STARTING
+        self.status = 0
+        self._settings, self._ports, self._on_ready = settings, ports, on_ready
+        self._sources, self._signals = Sources(), SignalQueue()
+        self._roster = Roster(ports, bodies, self._sources, self._child_failed)
+        self._watch = Watch(settings)
+        self._entered_ns = 0
+        self._quiet = 0  # checks in a row that found nothing in flight
+        self._enters = {
+            Phase.RUNNING: self._run,
+            Phase.LEAVING: self._leave,
+            Phase.DRAINING: self._drain,
+            Phase.STOPPED: self._stop,
+        }
+        self._checks = {
+            Phase.STARTING: self._check_start,
+            Phase.LEAVING: self._check_leave,
+            Phase.DRAINING: self._check_drain,
+            Phase.STOPPED: self._check_stop,
+        }
+
+    def run(self) -> int:
+        """The daemon's life, from the first fork to the last wait: its exit status."""
+        self._signals.install()
+        self._sources.add(self._signals.fd, self._take_signals)
+        self._publish(Phase.STARTING)
+        try:
+            while self.phase != Phase.STOPPED or self._roster.living():
+                self._turn()
+        finally:
+            self._signals.restore()
+            self._sources.close()
+            self._roster.close()
+        log.info("stopped", {"status": self.status})
+        return self.status
+
+    def _turn(self) -> None:
+        """Start who is due, wait, see to what has come and to what is time."""
+        now_ns = time.monotonic_ns()
+        for child in self._roster.children:
+            if child.due_ns <= now_ns and self._is_wanted(child):
+                self._roster.start(child, now_ns)
+        self._sources.wait(max(0, self._wake_ns(now_ns) - now_ns) / 1e9)
+        now_ns = time.monotonic_ns()
+        if now_ns - self._watch.ticked_ns >= TICK_NS:
+            self._tick(now_ns)
+        check = self._checks.get(self.phase)
+        if check:
+            check(now_ns)
+
+    def _is_wanted(self, child: Child) -> bool:
+        """Whether a process is missing there; the first acceptors wait for all others."""
+        if child.state is not ChildState.WAITING or child.role not in WANTED[self.phase]:
+            return False
+        first = child.role == "acceptor" and self.phase == Phase.STARTING
+        return not first or self._roster.all_ready(but="acceptor")
+
+    def _wake_ns(self, now_ns: int) -> int:
+        """When to look again, at the latest."""
+        due = [c.due_ns for c in self._roster.children if self._is_wanted(c)]
+        tick_ns = DRAIN_TICK_NS if self.phase == Phase.DRAINING else TICK_NS
+        return min([*due, self._watch.ticked_ns + TICK_NS, now_ns + tick_ns])
+
+    def _tick(self, now_ns: int) -> None:
+        if self._watch.tick(self._roster.children, now_ns):
+            log.warning("woke up late", {"amnesty": True})
+            for reaps in self._roster.reaps.values():
+                reaps.forgive(now_ns)
+        self._roster.kill_silent_janitors(now_ns)
+
+    # -- events ----------------------------------------------------------------------------------
+
+    def _take_signals(self) -> None:
+        for number in self._signals.take():
+            if number == signal.SIGCHLD:
+                self._roster.note_stops(time.monotonic_ns())
+            else:
+                self._happen(_EVENTS[number])
+
+    def _happen(self, event: Event) -> None:
+        """One event, by the table; BadTransition if it does not have it."""
+        if event is Event.HUP:
+            log.warning("SIGHUP changes nothing: settings are not reloaded, restart the server", {})
+        self._enter(following(self.phase, event), event)
+
+    def _enter(self, phase: Phase, event: Event) -> None:
+        """The one place where the phase changes."""
+        before, self.phase = self.phase, phase
+        if phase == before and event not in (Event.TERM, Event.INT):
+            return
+        log.info("phase", {"from": before, "to": phase, "because": event})
+        self._publish(phase)
+        self._enters[phase]()
+
+    def _publish(self, phase: Phase) -> None:
+        self._entered_ns = time.monotonic_ns()
+        for port in self._ports:
+            port.shared.phase.set(phase, self._entered_ns)
+            port.shared.doorbells.ring_all()
+
+    def _child_failed(self, child: Child, message: str) -> None:
+        """A child could not start: before the first ready the server ends, later it tries again."""
+        if self.phase == Phase.STARTING:
+            self.status = CANNOT_START
+            log.error("cannot start", {"reason": Long(message)})
+            self._happen(Event.FAILED)
+        elif self.phase != Phase.STOPPED:
+            fields = {"role": child.role, **child.fields, "reason": Long(message)}
+            log.error("child cannot start", fields)
+
+    # -- entering a phase ------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        addresses = [address for port in self._ports for address in port.addresses()]
+        for address in addresses:
+            log.info("ready", {"address": address})
+        self._on_ready(addresses)
+
+    def _leave(self) -> None:
+        """Nothing yet: /readyz fails by the phase alone."""
+
+    def _drain(self) -> None:
+        """No new connections; readers refuse new calls."""
+        self._stop_listening()
+        ending.end_acceptors(self._roster)
+
+    def _stop(self) -> None:
+        """Everybody ends; a second time at once."""
+        self._stop_listening()
+        ending.end_all(self._roster, at_once=self._roster.stopping)
+
+    def _stop_listening(self) -> None:
+        for port in self._ports:
+            port.stop_listening()
+
+    # -- checking whether a phase is over --------------------------------------------------------
+
+    def _check_start(self, now_ns: int) -> None:
+        if self._roster.all_ready():
+            self._happen(Event.READY)
+
+    def _check_leave(self, now_ns: int) -> None:
+        if now_ns - self._entered_ns >= self._settings.shutdown.accept_ms * MS:
+            self._happen(Event.ACCEPTED_ENOUGH)
+
+    def _check_drain(self, now_ns: int) -> None:
+        passed_ns = now_ns - self._entered_ns
+        quiet = ending.acceptors_ended(self._roster, passed_ns) and ending.is_quiet(self._roster)
+        self._quiet = self._quiet + 1 if quiet else 0
+        if self._quiet >= QUIET_CHECKS:
+            self._happen(Event.QUIET)
+        elif passed_ns >= self._settings.shutdown.grace_ms * MS:
+            self._happen(Event.GRACE_OVER)
+
+    def _check_stop(self, now_ns: int) -> None:
+        if now_ns - self._entered_ns >= ending.END_NS:
+            for _, process in self._roster.living():
+                process.kill("it did not end")
+
+
+def serve(
+    settings: Settings,
+    target: str,
+    on_ready: Callable[[list[str]], None] = lambda addresses: None,
+) -> int:
+    """Serve `target` ("module:service") in the foreground until a signal ends it: exit status."""
+    setup_logging(settings.log.format, settings.log.level)
+    for note in settings.notes:
+        log.warning("configuration", {"note": note})
+    sweep_stale()
+    preload()
+    try:
+        check_robust_mutexes()
+        ports = open_ports(settings)
+    except (CannotStart, NoRobustMutexes) as error:
+        log.error("cannot start", {"reason": Long(error)})
+        return CANNOT_START
+    for port in ports:
+        log.info("starting", {**port.describe(), "service": target})
+        for remark in port.remarks():
+            log.warning("remark", {"port": port.number, "text": remark})
+    gc.collect()
+    gc.freeze()  # what the children share is not copied for the sake of reference counts alone
+    try:
+        return Supervisor(settings, ports, bodies_for(target), on_ready).run()
+    finally:
+        for port in ports:
+            port.close()
+        remove_stale(settings.admin.socket)  # of an admin that was killed at the last moment
