@@ -136,7 +136,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_back(serve: Serve, tmp_path:
     """16 calls of a principal may wait, of 64; a refused call did not run."""
     daemon = serve(PROBE, *ONE, *settings(ipc__0__callqueue__total_capacity=64), binds=(UNIX,))
     gate, trace = Gate(tmp_path), tmp_path / "trace"
-    with Client(daemon.unix) as client:
+    with Client(daemon.unix, retry=None) as client:
         held = client.submit("hold", gate.path)
         gate.wait_for_call()
         calls = [client.submit("append", str(trace), "x") for _ in range(40)]

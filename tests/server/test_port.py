@@ -41,7 +41,7 @@ def test_fifo_is_one_level_in_order_of_arrival(load: Load) -> None:
     assert policy.max_principal == 100
 
 
-@pytest.mark.parametrize(("capacity", "slots"), [(4, 16), (8, 16), (9, 32), (4096, 8192)])
+@pytest.mark.parametrize(("capacity", "slots"), [(4, 256), (248, 256), (249, 512), (4096, 8192)])
 def test_a_reader_has_slots_for_all_that_wait_and_all_that_run(
     load: Load, capacity: int, slots: int
 ) -> None:

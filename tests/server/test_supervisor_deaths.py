@@ -132,7 +132,7 @@ def test_a_dead_readers_calls_are_dropped_and_what_runs_is_given_up(start: Start
     before = d.pid_of("reader")
     os.kill(before, signal.SIGKILL)
     d.replaced("reader", 0, before)
-    assert d.shared.table.recovery.count_states() == {"FREE": 127, "ABANDONED": 1}
+    assert d.shared.table.recovery.count_states() == {"FREE": 255, "ABANDONED": 1}
     assert d.shared.audit() == []
 
 
