@@ -51,7 +51,6 @@ class AsyncPool:
             self._retired += self._active
             self._active = []
             self._places.move_on(self._places.epoch)
-        self._close_idle()
 
     async def close(self) -> None:
         """Calls under way fail with ConnectionLost, and `take` raises RuntimeError."""

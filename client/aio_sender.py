@@ -66,6 +66,7 @@ class AsyncSender:
         while True:
             if goes_elsewhere(error):
                 self._pool.move_on(connection)
+            tries.sent += 1
             delay_s = tries.after(error, until - _now())
             if delay_s is None or not await self._pause(delay_s):
                 raise error

@@ -60,7 +60,6 @@ class Pool:
                 self._retired += self._active
                 self._active = []
                 self._places.move_on(self._places.epoch)
-        self._close_idle()
 
     def close(self) -> None:
         """Calls under way fail with ConnectionLost, and `take` raises RuntimeError."""

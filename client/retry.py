@@ -117,7 +117,7 @@ class Tries:
         *,
         idempotent: bool = False,
     ) -> None:
-        self.sent = 0  # how often a server may have seen it, which is `meta.attempt` of the next
+        self.sent = 0  # how often it has been sent, which is `meta.attempt` of the next time
         self._retry = retry
         self._budget = budget
         self._addresses = addresses
@@ -130,8 +130,6 @@ class Tries:
 
         `left_s`: what is left of the call's time.
         """
-        reached = not isinstance(error, ConnectionFailed)
-        self.sent += reached
         if self._retry is None or left_s <= 0 or not may_repeat(error, self._idempotent):
             return None
         if goes_elsewhere(error):
@@ -140,6 +138,7 @@ class Tries:
                 return 0.0
         if self._made >= self._retry.attempts:
             return None
+        reached = not isinstance(error, ConnectionFailed)
         delay_s = self._retry.delay_s(self._made, _retry_after_s(error))
         self._made += 1
         if not delay_s < left_s or (reached and not self._budget.withdraw()):

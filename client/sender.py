@@ -53,6 +53,7 @@ class Sender:
         """When a call that was answered so is to be sent again; None if the error stands."""
         if goes_elsewhere(error):
             self._pool.move_on(attempt.connection)
+        tries.sent += 1
         now = time.monotonic()
         delay_s = tries.after(error, attempt.until - now)
         return None if delay_s is None else now + delay_s

@@ -68,18 +68,24 @@ class PagePool:
 
     # -- taking and giving back ------------------------------------------------------------------
 
-    def take(self, slot: int, kind: int, length: int) -> int:
-        """Pages for `length` bytes, chained and owned by `slot`: first page + 1, or 0 if none."""
-        return self.take_many([(slot, kind, length)])[0]
+    def take(self, slot: int, kind: int, length: int, leave_one_in: int = 0) -> int:
+        """Pages for `length` bytes, chained and owned by `slot`: first page + 1, or 0 if none.
 
-    def take_many(self, wants: list[tuple[int, int, int]]) -> list[int]:
+        `leave_one_in`: that part of the pages of the size is left to others (0: none is).
+        """
+        return self.take_many([(slot, kind, length)], leave_one_in)[0]
+
+    def take_many(self, wants: list[tuple[int, int, int]], leave_one_in: int = 0) -> list[int]:
         """`take` for several (slot, kind, length), under one lock."""
         taken = [0] * len(wants)
         with self.lock:
             for index, (slot, kind, length) in enumerate(wants):
                 large = length > SMALL_RUN * SMALL_PAGE
                 size = LARGE_PAGE if large else SMALL_PAGE
-                taken[index] = self._pop(self._classes[large], -(-length // size) or 1, slot, kind)
+                pages, count = self._classes[large], -(-length // size) or 1
+                left = pages.count // leave_one_in if leave_one_in else 0
+                if self._q[pages.free] >= count + left:
+                    taken[index] = self._pop(pages, count, slot, kind)
         return taken
 
     def give_back(self, chains: Iterable[tuple[int, int, int]]) -> None:
@@ -211,8 +217,6 @@ class PagePool:
     def _pop(self, pages: _PageClass, count: int, slot: int, kind: int) -> int:
         q = self._q
         free = q[pages.free]
-        if free < count:
-            return 0
         generation = q[self._slots + slot * _SLOT_WORDS] & states.GENERATIONS
         owner, following = generation | USED | kind << _KIND_SHIFT | slot, 0
         for at in range(pages.stack + free - count, pages.stack + free):

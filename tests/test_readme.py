@@ -63,9 +63,7 @@ def port_of(daemon: Daemon) -> str:
 
 
 @pytest.mark.parametrize(("command", "output"), transcripts())
-def test_a_command_prints_what_the_readme_shows(
-    example: Daemon, command: str, output: str
-) -> None:
+def test_a_command_prints_what_the_readme_shows(example: Daemon, command: str, output: str) -> None:
     if command.startswith("curl") and not shutil.which("curl"):
         pytest.skip("needs curl")
     port = port_of(example)

@@ -13,6 +13,7 @@ from ...shm.rings import SLOT_WORDS
 from ...shm.shared import Shared
 from .exchange import PendingCall
 
+LEAVE_ONE_IN = 4  # pages that requests leave to answers: a call that ran must be answerable
 MAX_WARM = 512  # pages of 4 KiB that one reader keeps with free slots
 NEVER_NS = 1 << 63
 
@@ -146,10 +147,10 @@ class CallBook:
         warm = self._warm.get(slot, 0)
         if warm and length <= SMALL_PAGE:
             return warm
-        place = self.pages.take(slot, REQUEST, length)
+        place = self.pages.take(slot, REQUEST, length, LEAVE_ONE_IN)
         if not place:
             self._cool_down()
-            place = self.pages.take(slot, REQUEST, length)
+            place = self.pages.take(slot, REQUEST, length, LEAVE_ONE_IN)
         if length > SMALL_PAGE:
             self._cool(slot)
         elif place and len(self._warm) < MAX_WARM:

@@ -50,9 +50,9 @@ def without_body(status: int, idempotent: bool) -> bytes:
     if status == Status.TOO_LARGE:
         return ANSWER_TOO_LARGE
     return error_object(
-        errors.LIMIT_EXCEEDED,
-        "Limit exceeded: no room for the answer",
-        reason="queue_full",
+        errors.INTERNAL_ERROR,
+        "Internal error: the call ran, and no room was left for its answer",
+        reason="no_room_for_answer",
         rule="limits.segment-payload-bytes",
         retriable=idempotent,
     )

@@ -253,6 +253,51 @@ def test_a_cancelled_task_takes_its_call_back(serve: Serve, kind: str) -> None:
     assert server.connections == 1
 
 
+def test_a_batch_future_that_is_cancelled_takes_its_call_back(serve: Serve) -> None:
+    def script(peer: Peer) -> None:
+        first, second = peer.receive()
+        cancel = peer.receive()
+        assert (cancel["method"], cancel["params"]) == ("rpc.cancel", {"id": second["id"]})
+        peer.send(result(first, "kept"))
+
+    async def work(client: AsyncClient) -> None:
+        async with client.batch() as batch:
+            kept, dropped = batch.add("m"), batch.add("m")
+        dropped.cancel()
+        assert await kept == "kept"
+
+    run(work, serve(script).address)
+
+
+def test_a_batch_future_that_is_cancelled_is_not_sent_again(serve: Serve) -> None:
+    busy = {"code": -32005, "message": "full", "data": {"retry_after_ms": 1e9}}
+
+    async def work(client: AsyncClient) -> None:
+        async with client.batch(timeout=1e9) as batch:
+            refused = batch.add("fail", busy)
+        assert await client.call("add", 1, 1) == 2
+        (task,) = asyncio.all_tasks() - {asyncio.current_task()}
+        refused.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+    run(work, serve().address)
+
+
+def test_closing_ends_the_wait_for_the_next_attempt(serve: Serve) -> None:
+    busy = {"code": -32005, "message": "full", "data": {"retry_after_ms": 1e9}}
+
+    async def work(client: AsyncClient) -> None:
+        task = asyncio.create_task(client.call("fail", busy, timeout=1e9))
+        await asyncio.sleep(0)
+        assert await client.call("add", 1, 1) == 2
+        await client.close()
+        with pytest.raises(Busy):
+            await task
+
+    run(work, serve().address)
+
+
 def test_closing_ends_the_calls_under_way_and_refuses_new_ones(serve: Serve) -> None:
     received = threading.Event()
 

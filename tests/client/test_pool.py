@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from faircall.client import AsyncClient, Client, ConnectionFailed, RemoteError
+from faircall.client import AsyncClient, Client, ConnectionFailed, RemoteError, Retry
+from faircall.client.pool import Pool
 
-from .scripted import Scripted, answer, error, result
+from .scripted import AT_ONCE, Scripted, answer, error, result
 
 if TYPE_CHECKING:
     from .conftest import Peer, Serve
@@ -131,6 +132,76 @@ def test_an_async_pool_that_cannot_grow_uses_what_it_has(serve: Serve) -> None:
 
     assert asyncio.run(work()) == [0, 0, 0]
     assert server.connections <= 2
+
+
+def greet_second_late(peer: Peer) -> None:
+    """The first connection answers its two calls at once, and then the second gets its hello."""
+    hello = peer.receive()
+    if peer.number:
+        peer.gate.wait()
+    peer.send(answer(hello, result(True)))
+    messages = [peer.receive() for _ in range(1 if peer.number else 2)]
+    peer.gate.set()
+    for message in messages:
+        peer.send(answer(message, result(peer.number)))
+    peer.receive()
+
+
+def test_while_one_more_connection_is_made_the_others_are_used(serve: Serve) -> None:
+    server = serve(greet_second_late)
+
+    async def work() -> None:
+        options: dict[str, Any] = {"connections": 2, "user": "ann", "timeout": 30}
+        async with AsyncClient(server.address, **options) as client:
+            assert await asyncio.gather(*(client.call("m") for _ in range(3))) == [0, 1, 0]
+
+    asyncio.run(work())
+
+
+def test_while_a_thread_makes_one_more_connection_others_use_what_there_is(serve: Serve) -> None:
+    server = serve(greet_second_late)
+    with Client(server.address, connections=2, user="ann", timeout=30) as client:
+        first = client.submit("m")
+        with client._sender._pool._connecting:
+            third = client.submit("m")
+        assert [first.result(), third.result()] == [0, 0]
+
+
+def test_a_connection_that_was_made_to_a_server_since_left_is_used_once(serve: Serve) -> None:
+    server = serve()
+    with Client(server.address) as client:
+        assert client.call("add", 1, 1) == 2
+        pool = client._sender._pool
+        (connection,) = pool._active
+        pool.move_on(connection)
+        pool._keep(connection, pool._places.epoch - 1)
+        assert pool._active == []
+        assert client.call("add", 1, 1) == 2
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize("retry", [AT_ONCE, None])
+def test_what_could_not_be_sent_on_an_ended_connection_is_sent_on_a_new_one(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, retry: Retry | None
+) -> None:
+    """The server closes after the client has looked whether the connection lives."""
+
+    def script(peer: Peer) -> None:
+        peer.send(answer(peer.receive(), result(peer.number)))
+
+    def ended_once(pool: Pool) -> Any:
+        monkeypatch.undo()
+        return pool._active[0]
+
+    server = serve(script, "unix")
+    with Client(server.address, retry=retry) as client:
+        assert client.call("m") == 0
+        assert server.ended.acquire(timeout=60)
+        monkeypatch.setattr(Pool, "_least_busy", ended_once)
+        if retry is None:
+            with pytest.raises(ConnectionFailed, match="not sent"):
+                client.call("m")
+        assert client.call("m") == 1
 
 
 def test_tasks_that_wait_for_a_connection_share_its_failure(serve: Serve) -> None:

@@ -73,6 +73,15 @@ def test_a_repeat_has_what_is_left_of_the_call_s_time(serve: Serve, connect: Con
     assert 0 < second <= first
 
 
+def test_the_time_it_took_to_find_a_server_is_not_left(serve: Serve, connect: Connect) -> None:
+    """The first one does not answer the hello, for which there are 20 ms."""
+    script = Scripted(result(True), result(None))
+    addresses = [serve(lambda peer: peer.receive() and peer.receive()).address]
+    caller = connect([*addresses, serve(script).address], user="ann", connect_timeout=0.02)
+    caller.call(timeout=30)
+    assert script.messages[1]["meta"]["timeout_ms"] <= 29_981
+
+
 def test_after_the_last_attempt_the_error_is_raised(serve: Serve, connect: Connect) -> None:
     script = Scripted(BUSY)
     caller = connect(serve(script).address, retry=Retry(attempts=3, random=lambda: 0.0))
@@ -138,6 +147,13 @@ def test_repeats_end_when_the_budget_is_used_up(serve: Serve, connect: Connect) 
     assert script.attempts == [None, 1, None]
 
 
+def test_calls_fill_the_budget(serve: Serve, connect: Connect) -> None:
+    script = Scripted(BUSY, result(1), BUSY, result(2), BUSY, result(3))
+    policy = Retry(share=1, burst=1, random=lambda: 0.0)
+    caller = connect(serve(script).address, retry=policy)
+    assert [caller.call() for _ in range(3)] == [1, 2, 3]
+
+
 @pytest.mark.parametrize("refusal", [STANDBY, SHUTTING_DOWN])
 def test_who_is_refused_goes_to_the_next_server_and_stays_there(
     serve: Serve, connect: Connect, refusal: Any
@@ -187,6 +203,7 @@ def test_a_refused_hello_sends_the_client_to_the_next_server(
     assert caller.call() == "here"
     assert [message["method"] for message in standby.messages] == ["faircall.hello"]
     assert [message["method"] for message in active.messages] == ["faircall.hello", "m"]
+    assert active.attempts == [None, None]
 
 
 def test_when_no_server_serves_each_is_asked_once_an_attempt(

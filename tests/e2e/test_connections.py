@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from pathlib import Path
 from socket import SO_LINGER, SOL_SOCKET
@@ -163,29 +164,35 @@ def _succeeds(call: Any) -> bool:
     return True
 
 
-@pytest.mark.parametrize("framing", FRAMINGS)
+NO_BACKOFF = settings(
+    ipc__0__backoff__enable="false",
+    ipc__0__callqueue__total_capacity=128,
+    ipc__0__scheduler__priority__levels=1,
+)
+SHARE = 32  # calls of a principal may wait: a quarter of the capacity
+
+
+@pytest.mark.parametrize(("framing", "connections"), [*((f, 1) for f in FRAMINGS), ("lines", 10)])
 def test_without_backoff_nothing_is_refused_and_nothing_lost(
-    serve: Serve, tmp_path: Path, framing: str
+    serve: Serve, tmp_path: Path, framing: str, connections: int
 ) -> None:
-    """The connection is not read while the queue is full; another one's calls are served."""
-    off = settings(
-        ipc__0__backoff__enable="false",
-        ipc__0__callqueue__total_capacity=128,
-        ipc__0__scheduler__priority__levels=1,
-    )
-    daemon, gate = serve(PROBE, *ONE, *off, binds=(TCP, UNIX)), Gate(tmp_path)
+    """Connections are not read while there is no room; another user's call is served."""
+    daemon, gate = serve(PROBE, *ONE, *NO_BACKOFF, binds=(TCP, UNIX)), Gate(tmp_path)
     count = 100
-    with Raw(daemon.tcp, framing) as raw, Raw(daemon.unix) as other:
-        raw.send(request("hold", gate.path, id=0))
+    with contextlib.ExitStack() as stack:
+        raws = [stack.enter_context(Raw(daemon.tcp, framing)) for _ in range(connections)]
+        other = stack.enter_context(Raw(daemon.unix))
+        raws[0].send(request("hold", gate.path, id=count))
         gate.wait_for_call()
-        raw.send(*[request("echo", n, id=n) for n in range(1, count)])
-        until(lambda: waiting(daemon) == 32)  # a quarter of the capacity: a principal's share
+        for raw in raws:
+            raw.send(*[request("echo", n, id=n) for n in range(count)])
+        until(lambda: waiting(daemon) == SHARE)
         other.send(request("echo", "other", id=1))
-        until(lambda: waiting(daemon) == 33)
+        until(lambda: waiting(daemon) == SHARE + 1)
         gate.open()
-        answers = [raw.receive() for _ in range(count)]
+        assert raws[0].receive()["id"] in (0, count)
+        answers = [raw.receive() for raw in raws for _ in range(count)]
         assert other.receive()["result"] == "other"
-    assert sorted(answer["id"] for answer in answers) == list(range(count))
     assert not [answer for answer in answers if "error" in answer]
     assert sum(daemon.totals()["refused"].values()) == 0
 

@@ -113,7 +113,7 @@ class _Caller(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        with Client(self._address) as client:
+        with Client(self._address, retry=None) as client:
             while True:
                 try:
                     client.call("echo", self.answered)

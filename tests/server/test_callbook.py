@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from faircall.server.reader.callbook import MAX_WARM, NEVER_NS, CallBook
+from faircall.server.reader.callbook import LEAVE_ONE_IN, MAX_WARM, NEVER_NS, CallBook
 from faircall.server.reader.exchange import PendingCall
 from faircall.shm import states
 from faircall.shm.layout import SLOT, word_of
@@ -173,8 +173,10 @@ def test_an_answer_beside_its_request_is_given_back_once(desk: Desk) -> None:
 
 
 def test_without_a_page_nothing_is_staged(desk: Desk) -> None:
-    slot = desk.stage(b"x" * 65_536 * SMALL.large_pages)
+    """Requests leave one page in four to the answers."""
+    slot = desk.stage(b"x" * 65_536 * (SMALL.large_pages - SMALL.large_pages // LEAVE_ONE_IN))
     assert slot >= 0
+    assert desk.free_pages()[1] == SMALL.large_pages // LEAVE_ONE_IN
     assert desk.stage(b"x" * 20_000) == -1
     assert list(desk.book.calls) == [slot]
     desk.book.unstage(slot)
@@ -187,7 +189,8 @@ def test_pages_that_free_slots_keep_are_given_up_when_others_need_them(desk: Des
         desk.enqueue(slot)
         desk.answer(slot, b"1")
         desk.done(slot)
-    taken = [desk.stage(b"x" * 16_384) for _ in range(SMALL.small_pages // 4)]
+    room = SMALL.small_pages - SMALL.small_pages // LEAVE_ONE_IN
+    taken = [desk.stage(b"x" * 16_384) for _ in range(room // 4)]
     assert min(taken) >= 0
     assert desk.stage(b"x" * 16_384) == -1
     for slot in taken:

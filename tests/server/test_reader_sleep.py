@@ -102,6 +102,20 @@ def test_blocked_calls_are_offered_again_soon(make_world: Make) -> None:
     assert world.reader._sleep_s() == BLOCKED_MS / 1000
 
 
+def test_without_a_slot_for_a_turn_it_looks_again_soon(make_world: Make) -> None:
+    policy = QueuePolicy(capacities=(64, 64, 64, 64), max_principal=64)
+    world = make_world(backoff=False, policy=policy)
+    clients = [world.connect() for _ in range(3)]
+    for client in clients:
+        client.send(b"".join(call("echo", id=id_) for id_ in range(16)))
+    world.read()
+    assert world.reader.clients.ready
+    assert world.reader.enqueuer.blocked == []
+    assert world.reader._sleep_s() == BLOCKED_MS / 1000
+    world.run()
+    assert [len(client.answers()) for client in clients] == [16, 16, 16]
+
+
 def test_it_runs_until_the_server_is_stopped(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     passes = []
 

@@ -78,7 +78,7 @@ def test_a_whole_message_is_passed_on_as_it_is(desk: Desk) -> None:
         (Status.DIED, -32053, "handler_died"),
         (Status.EXPIRED, -32050, "deadline_exceeded"),
         (Status.TOO_LARGE, -32054, "too_large"),
-        (Status.NO_ROOM, -32005, "queue_full"),
+        (Status.NO_ROOM, -32603, "no_room_for_answer"),
     ],
 )
 def test_what_has_no_body_says_why(desk: Desk, status: int, code: int, reason: str) -> None:

@@ -202,8 +202,9 @@ def test_a_process_reports_when_it_is_ready_and_how_much_it_ran(
     desk: Desk, methods: Methods, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="faircall.handler")
-    desk.put("echo", timeout_ms=1 << 40)
-    desk.work(1)  # another process, whose calls are not this one's
+    for number in range(2):  # its predecessor, and another: their calls are not this one's
+        desk.put("echo", timeout_ms=1 << 40)
+        desk.work(number)
     desk.put("echo", timeout_ms=1 << 40)
     desk.put("pause", timeout_ms=1 << 40)
     desk.during(lambda: desk.shared.phase.set(Phase.STOPPED, 0))
