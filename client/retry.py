@@ -2,7 +2,7 @@
 
 A call is made again if it certainly did not run, or if it may run twice.
 
-| what became of it                               | did it run? | is made again               |
+| what became of it                                | did it run? | is made again               |
 | ------------------------------------------------ | ----------- | --------------------------- |
 | no connection; the connection ended before it    | no          | yes, at the next address    |
 | -32052 shutting down, -32057 standby             | no          | yes, at the next address    |

@@ -13,6 +13,8 @@ from typing import Any, BinaryIO
 
 import pytest
 
+from .scripted import AsyncCaller, Caller, SyncCaller
+
 TRANSPORTS = ["tcp", "unix", "http", "http+unix"]
 
 
@@ -132,6 +134,7 @@ class FakeServer:
 
 
 Serve = Callable[..., FakeServer]
+Connect = Callable[..., Caller]
 
 
 @pytest.fixture
@@ -154,6 +157,28 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 def kind(request: pytest.FixtureRequest) -> str:
     """Each transport and framing in turn."""
     return str(request.param)
+
+
+@pytest.fixture(params=[SyncCaller, AsyncCaller])
+def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
+    """`connect(addresses, **options)`: either client in turn, closed after the test."""
+    callers: list[Caller] = []
+
+    def start(addresses: Any, **options: Any) -> Caller:
+        callers.append(request.param(addresses, **options))
+        return callers[-1]
+
+    yield start
+    for caller in callers:
+        caller.close()
+
+
+@pytest.fixture
+def nowhere() -> Iterator[str]:
+    """An address at which connections are refused, as long as the test runs."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"tcp://127.0.0.1:{bound.getsockname()[1]}"
 
 
 def answer_calls(peer: Peer) -> None:

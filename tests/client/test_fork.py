@@ -13,7 +13,7 @@ import pytest
 from faircall.client import Client, ConnectionLost
 
 if TYPE_CHECKING:
-    from tests.client.conftest import Peer, Serve
+    from .conftest import Peer, Serve
 
 
 def in_child(work: Callable[[], None]) -> int:
@@ -79,8 +79,10 @@ def test_locks_held_by_other_threads_at_the_fork_do_not_bind_the_child(serve: Se
         def work() -> None:
             assert client.call("add", 2, 2) == 4
 
-        with pool._lock, pool._connecting, connection._sending, connection._lock:
+        with pool._changed, connection._sending, connection._lock:
+            pool._connecting = True
             assert connection._turn.try_take()
             assert in_child(work) == 0
             connection._turn.give()
+            pool._connecting = False
         assert client.call("add", 3, 3) == 6

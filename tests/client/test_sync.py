@@ -1,36 +1,25 @@
 from __future__ import annotations
 
-import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from faircall.client import (
     Busy,
     Client,
-    ConnectionFailed,
-    ConnectionLost,
     DeadlineExceeded,
-    InvalidAnswer,
     RemoteError,
 )
 
+from .exchanges import receive, result
+
 if TYPE_CHECKING:
-    from tests.client.conftest import Peer, Serve
+    from .conftest import Peer, Serve
 
 MIB = 1 << 20
 STREAMS = ["tcp", "unix"]
-
-
-def result(request: Any, value: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": request["id"], "result": value}
-
-
-def receive(peer: Peer, count: int) -> list[Any]:
-    return [peer.receive() for _ in range(count)]
 
 
 def test_calls_with_positional_and_named_parameters(serve: Serve, kind: str) -> None:
@@ -161,92 +150,6 @@ def test_a_server_that_waits_for_its_answers_to_be_taken_does_not_block_the_send
         assert [future.result()[MIB:] for future in futures] == [str(i) for i in range(20)]
 
 
-def test_a_server_that_takes_nothing_in_is_given_up_at_the_deadline(serve: Serve) -> None:
-    def script(peer: Peer) -> None:
-        peer.send(result(peer.receive(), "here"))
-        peer.gate.wait()
-
-    with Client(serve(script).address) as client:
-        assert client.call("m") == "here"
-        with pytest.raises(DeadlineExceeded, match=r"no answer within 0\.05 s"):
-            client.call("m", "x" * (16 * MIB), timeout=0.05)
-        assert client.call("m") == "here"
-
-
-@pytest.mark.parametrize("part", [b"", b"{", b'{"jsonrpc":"2.0","id":1,"result":"whole'])
-@pytest.mark.parametrize("kind", STREAMS)
-def test_a_server_that_dies_fails_the_calls_under_way_and_the_next_connects_anew(
-    serve: Serve, kind: str, part: bytes
-) -> None:
-    def script(peer: Peer) -> None:
-        requests = receive(peer, 2 if peer.number == 0 else 1)
-        if peer.number == 0:
-            peer.send_raw(part)
-        else:
-            peer.send(result(requests[0], "here"))
-
-    server = serve(script, kind)
-    with Client(server.address) as client:
-        lost = [client.submit("one"), client.submit("two")]
-        for future in lost:
-            with pytest.raises(ConnectionLost, match=f"at {server.address}: the server closed"):
-                future.result()
-        assert client.call("three") == "here"
-    assert server.connections == 2
-
-
-def test_an_http_server_that_dies_in_the_middle_of_an_answer(serve: Serve) -> None:
-    def script(peer: Peer) -> None:
-        peer.receive()
-        peer.send_raw(b'HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{"id"')
-
-    server = serve(script, "http")
-    with Client(server.address) as client, pytest.raises(ConnectionLost, match="in the middle"):
-        client.call("m")
-
-
-def test_a_connection_closed_while_idle_is_noticed_before_the_next_call(serve: Serve) -> None:
-    def script(peer: Peer) -> None:
-        peer.send(result(peer.receive(), peer.number))
-
-    server = serve(script, "unix")
-    with Client(server.address) as client:
-        for number in range(3):
-            assert client.call("m") == number
-            server.ended.acquire()
-    assert server.connections == 3
-
-
-@pytest.mark.parametrize("kind", ["tcp", "http"])
-def test_a_stranger_at_the_address_is_recognised(serve: Serve, kind: str) -> None:
-    def script(peer: Peer) -> None:
-        peer.send_raw(b"SSH-2.0-OpenSSH_9.9\r\n")
-        peer.receive()
-
-    server = serve(script, kind)
-    with Client(server.address) as client, pytest.raises(InvalidAnswer) as caught:
-        client.call("m")
-    assert str(caught.value).startswith(f"m at {server.address}")
-    assert "SSH-2.0-OpenSSH_9.9" in str(caught.value)
-
-
-def test_a_call_whose_time_is_over_leaves_the_connection_to_the_others(serve: Serve) -> None:
-    def script(peer: Peer) -> None:
-        peer.send(result(peer.receive(), "connected"))
-        for request in reversed(receive(peer, 2)):
-            peer.send(result(request, request["method"]))
-        peer.send(result(peer.receive(), "third"))
-
-    server = serve(script)
-    with Client(server.address) as client:
-        assert client.call("m") == "connected"
-        with pytest.raises(DeadlineExceeded, match=r"first at .*: no answer within 0\.02 s"):
-            client.call("first", timeout=0.02)
-        assert client.call("second") == "second"
-        assert client.call("third") == "third"
-    assert server.connections == 1
-
-
 def test_waiting_can_end_before_the_call_does(serve: Serve) -> None:
     def script(peer: Peer) -> None:
         request = peer.receive()
@@ -295,18 +198,6 @@ def test_a_call_can_be_taken_back(serve: Serve) -> None:
         future.cancel()
 
 
-@pytest.mark.parametrize("kind", STREAMS)
-def test_a_message_refused_before_it_was_read_says_why(serve: Serve, kind: str) -> None:
-    refusal = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32054,"message":"too large"}}\n'
-
-    def script(peer: Peer) -> None:
-        peer.send_raw(refusal)
-
-    with Client(serve(script, kind).address) as client, pytest.raises(RemoteError) as caught:
-        client.call("m", "x" * (4 * MIB))
-    assert caught.value.code == -32054
-
-
 def test_many_threads_share_one_connection(serve: Serve, kind: str) -> None:
     server = serve(kind=kind)
     with Client(server.address) as client, ThreadPoolExecutor(8) as pool:
@@ -349,111 +240,6 @@ def test_many_threads_may_wait_for_one_future(serve: Serve) -> None:
         waiting = [pool.submit(future.result) for _ in range(4)]
         server.gate.set()
         assert [waiter.result() for waiter in waiting] == [1] * 4
-
-
-def test_closing_ends_the_calls_under_way_and_refuses_new_ones(serve: Serve) -> None:
-    received = threading.Event()
-
-    def script(peer: Peer) -> None:
-        receive(peer, 2)
-        received.set()
-        peer.receive()
-
-    client = Client(serve(script).address)
-    with ThreadPoolExecutor(2) as pool:
-        waiting = [pool.submit(client.call, "m") for _ in range(2)]
-        assert received.wait(60)
-        client.close()
-        for waiter in waiting:
-            assert "closed by this client" in str(waiter.exception())
-            assert isinstance(waiter.exception(), ConnectionLost)
-    with pytest.raises(RuntimeError, match="has been closed"):
-        client.call("m")
-    client.close()
-
-
-def test_no_server_is_a_failed_connection(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    for address in (f"tcp://127.0.0.1:{port}", f"unix:{tmp_path}/none", f"unix:/{'x' * 200}"):
-        with (
-            Client(address, retry=None) as client,
-            pytest.raises(ConnectionFailed, match=address),
-        ):
-            client.call("m")
-
-
-def test_a_server_that_accepts_no_one_is_a_failed_connection(tmp_path: Path) -> None:
-    path = str(tmp_path / "s")
-    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as queued:
-        listener.bind(path)
-        listener.listen(0)
-        queued.connect(path)
-        with (
-            Client(f"unix:{path}", connect_timeout=0.02, retry=None) as client,
-            pytest.raises(ConnectionFailed, match=r"no connection within 0\.02 s"),
-        ):
-            client.call("m")
-
-
-@pytest.mark.parametrize("kind", STREAMS)
-def test_a_stream_says_hello_first_on_every_connection(serve: Serve, kind: str) -> None:
-    said: list[Any] = []
-
-    def script(peer: Peer) -> None:
-        hello = peer.receive()
-        said.append((hello["method"], hello["params"]))
-        peer.send(result(hello, True))
-        peer.send(result(peer.receive(), peer.number))
-        peer.receive()
-
-    with Client(serve(script, kind).address, user="ann", token="t") as client:
-        assert client.call("m") == 0
-        with pytest.raises(ConnectionLost):
-            client.call("m")
-        assert client.call("m") == 1
-    assert said == [("faircall.hello", {"user": "ann", "token": "t"})] * 2
-
-
-def test_a_refused_hello_fails_the_call_before_it_is_sent(serve: Serve) -> None:
-    def script(peer: Peer) -> None:
-        hello = peer.receive()
-        error = {"code": -32055, "message": "not trusted"}
-        peer.send({"id": hello["id"], "error": error})
-        with pytest.raises(EOFError):
-            peer.receive()
-
-    refused = pytest.raises(RemoteError, match=r"faircall\.hello at .*not trusted")
-    with Client(serve(script).address, user="ann") as client, refused:
-        client.call("m")
-
-
-def test_a_hello_that_is_not_answered_fails_at_the_connect_time_out(serve: Serve) -> None:
-    def script(peer: Peer) -> None:
-        receive(peer, 2)
-
-    late = pytest.raises(ConnectionFailed, match=r"hello was not answered: .* within 0\.02 s")
-    options: dict[str, Any] = {"user": "ann", "connect_timeout": 0.02, "retry": None}
-    with Client(serve(script).address, **options) as client, late:
-        client.call("m")
-
-
-def test_a_connection_that_ends_at_the_hello_is_no_connection(serve: Serve) -> None:
-    def script(peer: Peer) -> None:
-        peer.receive()
-
-    ended = pytest.raises(ConnectionFailed, match=r"hello was not answered: .*the server closed")
-    with Client(serve(script).address, user="ann", retry=None) as client, ended:
-        client.call("m")
-
-
-def test_http_says_who_is_calling_in_every_request(serve: Serve) -> None:
-    def script(peer: Peer) -> None:
-        peer.send(result(peer.receive(), peer.headers))
-
-    with Client(serve(script, "http").address, user="ann", token="t") as client:
-        headers = client.call("m")
-    assert (headers["X-Faircall-User"], headers["Authorization"]) == ("ann", "Bearer t")
 
 
 def test_a_parameter_that_cannot_be_sent_leaves_the_connection_as_it_was(serve: Serve) -> None:

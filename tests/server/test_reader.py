@@ -104,7 +104,7 @@ def test_no_room_for_an_answer_is_an_answer(world: World) -> None:
     client = world.connect()
     client.send(call("big", [700_000], 1) + call("big", [10], 2))
     world.run()
-    assert sorted(reasons(client.answers())) == [(1, "queue_full"), (2, "ok")]
+    assert sorted(reasons(client.answers())) == [(1, "no_room_for_answer"), (2, "ok")]
     world.verify()
 
 
