@@ -29,12 +29,12 @@ UNAUTHENTICATED = -32055
 STANDBY = -32057
 
 _ADVICE = {
-    METHOD_NOT_FOUND: "rpc.discover lists the methods of the service",
+    METHOD_NOT_FOUND: "check its name: `faircall stats` lists the methods of the service",
     LIMIT_EXCEEDED: "try again later",
     DEADLINE_EXCEEDED: "give the call a longer timeout, or the server less work",
     SHUTTING_DOWN: "try another server",
     TOO_LARGE: "send or ask for less, or raise the limit of the server",
-    UNAUTHENTICATED: "check user and token, and whom the server trusts to name a user",
+    UNAUTHENTICATED: "check whom the server trusts to name a user: identity.trusted-peers",
     STANDBY: "try another server",
 }
 

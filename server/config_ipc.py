@@ -95,7 +95,7 @@ class CallQueue:
     max_principal_share: float = setting(
         NUMBER,
         0.25,
-        "Share of the capacity that one principal's waiting and running calls may hold.",
+        "Share of the capacity that one principal's waiting calls may hold.",
         key="callqueue.max-principal-share",
         above=0,
         most=1,

@@ -112,5 +112,6 @@ def test_every_document_and_target_that_is_named_exists() -> None:
     links = re.findall(r"\]\(([^)#]+)\)", text)
     assert [link for link in links if not (ROOT / link).exists()] == []
     makefile = (ROOT / "Makefile").read_text()
-    targets = set(re.findall(r"\bmake ([a-z-]+)", text))
+    targets = set(re.findall(r"(?:^ {4}|`)make ([a-z-]+)", text, re.MULTILINE))
+    assert "run" in targets
     assert {name for name in targets if f"\n{name}:" not in makefile} == set()
