@@ -33,7 +33,7 @@ chaos: setup                   ## every kill point of every operation (minutes)
 	$(PYTEST) -n auto -m stress
 
 bench: setup                   ## the benchmarks
-	$(BIN)/python -m faircall.perf
+	$(BIN)/python -m faircall.perf.micro
 
 docs: setup                    ## docs/configuration.md, written from the declarations
 	$(BIN)/python -m faircall.server.settings.reference docs/configuration.md

@@ -38,7 +38,7 @@ def test_data_of_any_other_shape_has_no_such_members(data: object) -> None:
 
 
 def test_a_message_says_what_may_be_done() -> None:
-    assert "rpc.discover" in str(RemoteError(-32601, "Method not found"))
+    assert "faircall stats" in str(RemoteError(-32601, "Method not found"))
     assert "longer timeout" in str(local_deadline(*WHERE, 0.25))
     assert "no answer within 0.25 s" in str(local_deadline(*WHERE, 0.25))
 
