@@ -30,7 +30,7 @@ __all__ = ["Handler", "HandlerLimits", "run_handler"]
 
 log = logging.getLogger("faircall.handler")
 
-BACKSTOP_MS = 100  # longest sleep: a lost wake-up costs no more
+BACKSTOP_MS = 200  # longest sleep: a wake-up that was lost with its ringer costs no more
 CLAIM_AT_MOST = 32  # calls of one claim
 BESIDE_ALIGNMENT = 64  # bytes: where an answer begins behind its request
 
@@ -106,9 +106,20 @@ class Handler:
         return count
 
     def idle(self) -> None:
-        """Wait for the bell: the idle bit was set by the claim that found nothing."""
-        if self._poll.poll(self._sleep_ms()):
-            doorbells.clear(self._bell)
+        """Wait for the bell, or until a look without any lock finds something to do.
+
+        The claim that found nothing has set the idle bit, which stays until the bell rings: so
+        there is no need to claim again for every backstop, only for what nobody rang for.
+        """
+        while not self._poll.poll(self._sleep_ms()):
+            self._q[self._beat] = self._clock()
+            if self._something_waits() or self.shared.phase.reached(Phase.STOPPED):
+                return
+        doorbells.clear(self._bell)
+
+    def _something_waits(self) -> bool:
+        opens_ns = self._q[self._table.held.next_open_word]
+        return bool(self._q[self._table.waiting_word]) or 0 < opens_ns <= self._clock()
 
     def _sleep_ms(self) -> float:
         opens_ns = self._q[self._table.held.next_open_word]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("faircall.admin")
 
-BEAT_S = 0.2  # five wake-ups a second
+BEAT_S = 0.5  # two wake-ups a second
 BACKLOG = 16
 MAX_SESSIONS = 64
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("faircall.supervisor")
 
-TICK_NS = 250_000_000
+TICK_NS = 400_000_000  # between two looks: an idle supervisor is to cost next to nothing
 LATE_NS = 1_000_000_000  # a tick that late was not ours to make
 AMNESTY_NS = 3_000_000_000
 STOPPED_NS = 250_000_000

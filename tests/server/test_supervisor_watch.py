@@ -12,7 +12,7 @@ from faircall.server.port import Port
 from faircall.server.supervisor.children import Child, Process
 from faircall.server.supervisor.lifecycle import ChildEvent
 from faircall.server.supervisor.stacks import ASK, StackFile, without_supervisor
-from faircall.server.supervisor.watch import HUNG, SILENT, STOPPED, TICK_NS, Watch
+from faircall.server.supervisor.watch import HUNG, SILENT, STOPPED, Watch
 
 from ..conftest import Load
 from .supervised import SMALL
@@ -26,6 +26,8 @@ class FakeProcess(Process):
     def signal(self, number: signal.Signals) -> None:
         signals.append(number)
 
+
+QUARTER_NS = 250_000_000  # between two looks here, however often the supervisor looks
 
 signals: list[signal.Signals] = []
 
@@ -47,7 +49,7 @@ class Bench:
         self.row = port.shared.expect(role, 0)
         self.row["beat_ns"] = self.now_ns
 
-    def tick(self, count: int = 1, *, beats: bool = True, passes_ns: int = TICK_NS) -> str:
+    def tick(self, count: int = 1, *, beats: bool = True, passes_ns: int = QUARTER_NS) -> str:
         for _ in range(count):
             self.now_ns += passes_ns
             if beats:
