@@ -128,7 +128,7 @@ def test_a_call_past_its_deadline_is_asked_for_its_stack_and_then_killed(
     port: Port, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench = Bench(port, "handler")
-    bench.run_call(deadline_in_ns=TICK_NS)
+    bench.run_call(deadline_in_ns=QUARTER_NS)
     bench.tick()  # at the deadline
     assert signals == []
     bench.tick()  # 250 ms past it; the grace is 100 ms

@@ -172,9 +172,37 @@ def test_the_bell_ends_its_sleep(desk: Desk) -> None:
 def test_it_sleeps_until_a_held_call_may_go_on(desk: Desk) -> None:
     handler, word = desk.handlers[0], desk.table.held.next_open_word
     assert handler._sleep_ms() == BACKSTOP_MS
-    for opens_ns, sleep_ms in ((desk.now_ns + 7 * MS, 7), (desk.now_ns - 1, 0), (1 << 62, 100)):
+    for opens_ns, sleep_ms in (
+        (desk.now_ns + 7 * MS, 7),
+        (desk.now_ns - 1, 0),
+        (1 << 62, BACKSTOP_MS),
+    ):
         desk.q[word] = opens_ns
         assert handler._sleep_ms() == sleep_ms
+
+
+class SilentBell:
+    """Never rings; while the handler waits for it the third time, a call is there."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self.waits = 0
+
+    def poll(self, timeout_ms: float) -> list[tuple[int, int]]:
+        self.waits += 1
+        assert self.waits <= 3, "it slept on although a call waits"
+        if self.waits == 3:
+            self.desk.put("pause")
+        return []
+
+
+def test_a_call_that_nobody_rang_for_ends_the_sleep(desk: Desk) -> None:
+    """Its ringer died: the look at every backstop finds it, and finds nothing before."""
+    handler, bell = desk.handlers[0], SilentBell(desk)
+    assert handler.do_work() == 0
+    handler._poll = bell  # type: ignore[assignment]
+    handler.idle()
+    assert bell.waits == 3
 
 
 def test_it_runs_until_the_server_is_stopped(
