@@ -69,6 +69,7 @@ def test_bytes_and_processes(daemon: Daemon) -> None:
     with Raw(daemon.tcp) as raw:
         raw.send(body)
         assert raw.receive()["result"] == 3
+    until(lambda: daemon.totals()["out_bytes"])  # counted after they were sent
     stats = daemon.stats()
     port = stats["ports"][0]
     assert stats["pid"] == daemon.pid
