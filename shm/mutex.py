@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import mmap
 import os
 import time
 from collections.abc import Callable
@@ -54,21 +53,6 @@ def abi() -> str:
     """What a mapping's users must agree on: libc, machine, pointer size."""
     libc = "glibc" if _GLIBC else "musl"
     return f"{libc}-{os.uname().machine}-{ctypes.sizeof(ctypes.c_void_p)}"
-
-
-def self_test() -> None:
-    """LockBroken if a dead owner's lock stays locked here (qemu-user and some sandboxes)."""
-    memory = mmap.mmap(-1, mmap.PAGESIZE)
-    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    lock = RobustMutex(address, "self-test", lambda: None, patience_s=0.5)
-    lock.initialise()
-    pid = os.fork()
-    if pid == 0:
-        lock.__enter__()
-        os._exit(0)
-    os.waitpid(pid, 0)
-    if not lock.touch():
-        raise LockBroken("robust mutexes do not work here: a dead owner was not noticed")
 
 
 def end_process(where: str, error: BaseException | None) -> NoReturn:

@@ -65,16 +65,6 @@ class Holder:
         os.close(self._release)
 
 
-def test_robust_mutexes_work_here() -> None:
-    mutex.self_test()
-
-
-def test_the_self_test_notices_locks_that_are_not_robust(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutex, "_ROBUST", 0)
-    with pytest.raises(LockBroken):
-        mutex.self_test()
-
-
 def test_one_process_at_a_time_is_inside(memory: Memory) -> None:
     lock = memory.lock()
 

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from faircall.shm import selftest
+from faircall.shm import mutex, selftest
 from faircall.shm.mutex import RobustMutex
 from faircall.shm.selftest import NoRobustMutexes, check_robust_mutexes
 
@@ -47,4 +47,12 @@ def hold(mutex: RobustMutex) -> int:
 def test_a_death_that_is_not_reported_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selftest, "_die_holding", lambda mutex: None)
     with pytest.raises(NoRobustMutexes, match="a dead owner was not reported"):
+        check_robust_mutexes()
+
+
+def test_mutexes_that_are_not_robust_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The owner is dead, and nobody tells."""
+    monkeypatch.setattr(mutex, "_ROBUST", 0)
+    monkeypatch.setattr(selftest, "PATIENCE_S", 0.01)
+    with pytest.raises(NoRobustMutexes, match="held by thread"):
         check_robust_mutexes()
