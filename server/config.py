@@ -107,6 +107,23 @@ class Server:
         100_000,
         unit="us",
     )
+    nap_us: int = integer(
+        4000,
+        "Longest time for which a reader lets requests and answers gather while every handler is"
+        " busy and has enough to do: fewer, fuller passes leave more of the processors to handlers."
+        " 0: it looks at once.",
+        0,
+        100_000,
+        unit="us",
+    )
+    watch_us: int = integer(
+        100,
+        "Longest time for which a reader watches for the answer of a single short call, instead of"
+        " going to sleep (not with only one processor); 0: none.",
+        0,
+        10_000,
+        unit="us",
+    )
     busy_http_status: int = setting(
         choice(200, 429, 503), 200, "HTTP status of answers that say that the server is busy."
     )

@@ -7,7 +7,8 @@ The protocol of every loop that sleeps, and why no wake-up is lost:
     afterwards: it either enqueued before the claim, which then found the call, or it sees the bit.
 
     a reader: clear its bell, store `sleeping`, collect (under its answer lock), then wait. A
-    handler that publishes takes the same lock and looks at `sleeping` afterwards.
+    handler that publishes takes the same lock and looks at `sleeping` afterwards. The word says up
+    to which age of a call its answer is to be rung for: ANY_AGE, or less while the reader naps.
 
 What may still be lost is a bell between the bit and the ring, when its ringer dies: so the janitor
 rings every bell after a death, and every sleep has an upper bound of its own.
@@ -19,6 +20,9 @@ import contextlib
 import os
 
 from .layout import Geometry
+
+AWAKE = 0  # a reader looks anyway
+ANY_AGE = 1 << 63
 
 
 class Doorbells:

@@ -49,7 +49,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 MAGIC = 0x4C4C_4143_5249_4146  # "FAIRCALL" in memory; 0 means: not ready yet
-VERSION = 1
+VERSION = 2
 
 WORD = 8  # bytes
 CACHE_LINE = 64  # bytes
@@ -130,7 +130,7 @@ PROCESS = _record(
     "current",  # generation << 32 | slot + 1 of the call whose user code runs; 0 = none
     "current_deadline_ns",
     "started_ns",
-    "sleeping",  # a reader is about to wait: ring its doorbell
+    "sleeping",  # 0, or ns: a reader is about to wait, ring it for answers to calls of less age
     "connections",  # adopted by a reader
     "handed",  # sent to a reader by the acceptor (written by the acceptor)
     "quiet",  # a draining reader has nothing in flight

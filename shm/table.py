@@ -177,6 +177,11 @@ class CallTable:
         q[self.waiting_word] += 1
         q[self.waiting0 + principal * IDENTITY_WORDS] += 1
 
+    def has_answers(self, reader: int) -> bool:
+        """Whether `collect` would find something: a look without the lock."""
+        ring = self.answers0 + reader * self.answer_stride
+        return bool(self.q[ring] != self.q[ring + 1])
+
     def collect(self, reader: int, out: list[int]) -> int:
         """Take answered calls of `reader` into `out` (as many as it is long); returns how many."""
         q, taken = self.q, 0
@@ -247,7 +252,7 @@ class CallTable:
                 out[count] = slot
                 count += 1
                 ahead_ns += q[own + W_RESERVED] or policy.claim_ahead_ns
-                if ahead_ns >= policy.claim_ahead_ns or self._any_idle():
+                if ahead_ns >= policy.claim_ahead_ns or self.some_handler_idles:
                     break
             if not count:
                 q[idle] |= own_bit
@@ -382,7 +387,9 @@ class CallTable:
             q[self.waiting_word] -= 1
         q[self.waiting0 + (q[own + W_PRINCIPAL] & 0xFFFF_FFFF) * IDENTITY_WORDS] -= 1
 
-    def _any_idle(self) -> bool:
+    @property
+    def some_handler_idles(self) -> bool:
+        """Whether a handler waits for calls; certain only with the queue lock held."""
         return any(self.q[self.idle_word : self.idle_word + self.idle_words])
 
     def _idle_to_wake(self, accepted: int, expected_ns: int) -> int:

@@ -36,6 +36,7 @@ BESIDE_ALIGNMENT = 64  # bytes: where an answer begins behind its request
 
 _S = {name: word_of(SLOT, name) for name in SLOT.names or ()}
 _CALL, _REQUEST, _DEADLINE = _S["call"], _S["request"], _S["deadline_ns"]
+_ARRIVED = _S["arrived_ns"]
 _ANSWER, _ANSWER_PAGE, _SPENT = _S["answer"], _S["answer_page"], _S["spent_ns"]
 _METHOD_WORDS = METHOD.itemsize // WORD
 _EXPECTED = word_of(METHOD, "expected_ns")
@@ -192,10 +193,17 @@ class Handler:
         for reader, (slots, tokens) in enumerate(self._done):
             if slots:
                 self._table.publish(reader, slots, tokens, len(slots))
+                if self._waits_for(slots, self._q[self._sleeping[reader]]):
+                    self.shared.doorbells.ring_reader(reader)
                 slots.clear()
                 tokens.clear()
-                if self._q[self._sleeping[reader]]:
-                    self.shared.doorbells.ring_reader(reader)
+
+    def _waits_for(self, slots: list[int], sleeping: int) -> bool:
+        """Whether a reader is to be woken: it sleeps, or it naps and one of the calls is young."""
+        if sleeping in (doorbells.AWAKE, doorbells.ANY_AGE):
+            return bool(sleeping)
+        q, arrived, now_ns = self._q, self._table.slot0 + _ARRIVED, self._clock()
+        return any(now_ns - q[arrived + slot * SLOT_WORDS] < sleeping for slot in slots)
 
 
 def run_handler(

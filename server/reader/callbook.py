@@ -101,6 +101,10 @@ class CallBook:
             return word & 0xFF, b""
         return word & 0xFF, self.pages.read(q[own + _ANSWER_PAGE], length)
 
+    def arrived_ns(self, slot: int) -> int:
+        """When the call in `slot` was staged."""
+        return self._q[self._slot0 + slot * SLOT_WORDS + _ARRIVED]
+
     def message(self, slot: int) -> bytes:
         """The whole message of an undecoded call, for an error answer; b"" of any other."""
         flags = self.calls[slot].flags

@@ -9,7 +9,6 @@ more; one that waits for its turn is not read either, so what it sends waits in 
 
 from __future__ import annotations
 
-import select
 import socket
 from collections.abc import Callable
 
@@ -25,6 +24,7 @@ from .callers import Callers, peer_of
 from .client_limits import ClientLimits
 from .connection import Connection
 from .interest import GONE, READ, WRITE, Interest
+from .sources import Sources
 from .turns import TurnList
 from .unfinished import UnfinishedInput
 
@@ -40,7 +40,7 @@ class Clients:
         self,
         shared: Shared,
         counts: memoryview,
-        epoll: select.epoll,
+        sources: Sources,
         admission: Admission,
         callers: Callers,
         trusted: TrustedPeers,
@@ -48,7 +48,7 @@ class Clients:
         limits: ClientLimits,
         dropped: Callable[[set[int]], None],
     ) -> None:
-        self._phase, self._counts, self._interest = shared.phase, counts, Interest(epoll)
+        self._phase, self._counts, self._interest = shared.phase, counts, Interest(sources)
         self._admission, self._callers, self._trusted = admission, callers, trusted
         self._tcp_limits, self._unix_limits = wire_limits, wire_limits.for_unix_socket()
         self._limits, self._dropped = limits, dropped

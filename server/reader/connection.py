@@ -22,6 +22,7 @@ class Connection:
         "_chunks",
         "_rest",
         "_touched",
+        "among_patients",
         "began_ns",
         "buffered",
         "caller",
@@ -33,6 +34,7 @@ class Connection:
         "input_over",
         "interest",
         "lingering",
+        "patient",
         "paused",
         "peer",
         "peer_ended",
@@ -69,6 +71,8 @@ class Connection:
         self.input_over = False  # nothing more is read: the client or the protocol has ended
         self.lingering = False  # we have ended as well, and wait for the client's end
         self.closed = False
+        self.patient = False  # its last answer took many times as long as a nap
+        self.among_patients = False  # it is registered as such
         self.interest = 0  # what epoll is asked for; 0: not registered
         self.buffered = 0  # bytes of input not taken yet, as last accounted for
         self.unsent = 0  # bytes

@@ -1,4 +1,4 @@
-"""How fast the queue drains, for the `retry_after_ms` of a refusal."""
+"""How fast the queue drains: for the `retry_after_ms` of a refusal, and for a reader's nap."""
 
 from __future__ import annotations
 
@@ -35,4 +35,10 @@ class DrainRate:
         """How long the calls that wait now will take at the present rate, within bounds."""
         if self._per_second < 1:
             return UNKNOWN_MS
-        return min(MOST_MS, max(LEAST_MS, int(self._q[self._waiting] / self._per_second * 1000)))
+        return min(MOST_MS, max(LEAST_MS, self.left_ns() // 1_000_000))
+
+    def left_ns(self) -> int:
+        """How long the handlers have calls to run that wait now; 0 where the rate is not known."""
+        if self._per_second < 1:
+            return 0
+        return int(self._q[self._waiting] / self._per_second * 1e9)

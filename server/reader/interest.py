@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 
 from .connection import Connection
+from .sources import Sources
 
 READ, WRITE = select.EPOLLIN, select.EPOLLOUT
 GONE = select.EPOLLHUP | select.EPOLLERR
@@ -13,8 +14,8 @@ GONE = select.EPOLLHUP | select.EPOLLERR
 class Interest:
     """`connection.interest` is what was asked last; 0: nothing, and it is not registered."""
 
-    def __init__(self, epoll: select.epoll) -> None:
-        self._epoll = epoll
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
 
     def ask(self, connection: Connection) -> None:
         """After anything has changed. One that may not read, and has nothing to send, is left out:
@@ -25,18 +26,28 @@ class Interest:
             interest |= READ
         elif connection.peer_ended and not (connection.queued or connection.stopped):
             interest |= select.EPOLLHUP
-        if interest == connection.interest:
+        moves = connection.patient != connection.among_patients
+        if interest == connection.interest and not moves:
             return
-        if not connection.interest:
-            self._epoll.register(connection.fd, interest)
-        elif not interest:
-            self._epoll.unregister(connection.fd)
+        if moves or not interest:
+            self.forget(connection)
+        if not interest:
+            return
+        epoll = self._sources.patient if connection.patient else self._sources.prompt
+        if connection.interest:
+            epoll.modify(connection.fd, interest)
         else:
-            self._epoll.modify(connection.fd, interest)
+            epoll.register(connection.fd, interest)
+            connection.among_patients = connection.patient
+            self._sources.patients += connection.patient
         connection.interest = interest
 
     def forget(self, connection: Connection) -> None:
         """Before it is closed: while the acceptor still has its copy, epoll would go on with it."""
-        if connection.interest:
-            self._epoll.unregister(connection.fd)
-            connection.interest = 0
+        if not connection.interest:
+            return
+        sources, among_patients = self._sources, connection.among_patients
+        (sources.patient if among_patients else sources.prompt).unregister(connection.fd)
+        sources.patients -= among_patients
+        connection.interest = 0
+        connection.among_patients = False

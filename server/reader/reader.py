@@ -2,14 +2,13 @@
 their answers.
 
 A pass: what epoll says -> a turn for each connection with calls, by caller in turn -> one enqueue
--> answers collected and sent -> what expired is withdrawn. It sleeps as `shm.doorbells` says.
+-> answers collected and sent -> what expired is withdrawn. Between passes it waits (`waiting`).
 """
 
 from __future__ import annotations
 
 import functools
 import gc
-import select
 import socket
 import time
 from collections.abc import Callable
@@ -31,7 +30,9 @@ from .connection import Connection
 from .enqueuer import Enqueuer
 from .exchange import PendingCall
 from .replies import Replies
+from .sources import Events, Sources
 from .timeouts import ConnectionTimeouts, Timeouts
+from .waiting import NO_WAITS, Waiting, WaitLimits
 from .withdrawals import Withdrawals
 
 COLLECT_AT_MOST = 256  # answers per pass
@@ -39,8 +40,6 @@ CALLS_PER_PASS = 128  # of all connections together, before answers are looked a
 ADOPT_AT_MOST = 64  # connections per pass
 IDLE_MS = 1000  # longest sleep, for the heartbeat
 BLOCKED_MS = 5  # sleep while calls wait for room (with back-off off)
-
-Events = list[tuple[int, int]]  # (descriptor, what epoll says of it)
 
 
 class Reader:
@@ -59,6 +58,7 @@ class Reader:
         timeouts: Timeouts,
         backoff: bool = True,
         identities: int = 4096,
+        waiting: WaitLimits = NO_WAITS,
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self.shared, self.number, self._clock = shared, number, clock
@@ -76,23 +76,25 @@ class Reader:
             shared, row.index, book, callers, builtins, replies, self.enqueuer, take_apart,
             admission_limits,
         )  # fmt: skip
-        self._epoll = select.epoll()
+        self._sources = Sources()
         self.clients = Clients(
-            shared, counts, self._epoll, admission, callers, trusted, wire_limits, limits,
+            shared, counts, self._sources, admission, callers, trusted, wire_limits, limits,
             self._withdrawals.drop,
         )  # fmt: skip
         self._timeouts = ConnectionTimeouts(self.clients, timeouts)
         self._collected = [0] * COLLECT_AT_MOST
+        self._waiting = Waiting(
+            shared, number, self._sources, book, self.enqueuer.drain, self._collect, waiting, clock
+        )
         self._backoff, self._turn = backoff, min(limits.calls_per_pass, self.book.free)
         self._listen(handoff)
 
     def _listen(self, handoff: socket.socket) -> None:
         self._bell, self._handoff = self.shared.doorbells.readers[self.number], handoff
-        self._epoll.register(self._bell, select.EPOLLIN)
+        self._sources.listen(self._bell)
         handoff.setblocking(False)  # recv_fds ignores its flags
-        self._epoll.register(handoff.fileno(), select.EPOLLIN)
-        self._beat, self._sleeping = self._row.word("beat_ns"), self._row.word("sleeping")
-        self._connections = self._row.word("connections")
+        self._sources.listen(handoff.fileno())
+        self._beat, self._connections = self._row.word("beat_ns"), self._row.word("connections")
 
     def run(self) -> None:
         """Until the supervisor says STOPPED."""
@@ -107,7 +109,7 @@ class Reader:
 
     def poll(self) -> Events:
         """What epoll says, without sleeping."""
-        return self._epoll.poll(0)
+        return self._sources.poll(0)
 
     def _pass(self, events: Events) -> int:
         now_ns = self._clock()
@@ -121,7 +123,7 @@ class Reader:
             if not self._backoff:
                 self.enqueuer.flush(now_ns)  # a full queue stops this connection at once
         self.enqueuer.flush(now_ns)
-        answers = self._collect()
+        answers = self._collect() if self._table.has_answers(self.number) else 0
         if now_ns >= self.book.next_deadline_ns:
             self._withdrawals.expire(now_ns)
         self._timeouts.check(now_ns)
@@ -148,12 +150,7 @@ class Reader:
     def _wait(self) -> Events:
         if self.clients.ready and self._has_room():
             return self.poll()
-        self._q[self._sleeping] = 1
-        try:
-            # Look once more, after `sleeping` was stored: taking the lock is the barrier.
-            return self._epoll.poll(0 if self._collect() else self._sleep_s())
-        finally:
-            self._q[self._sleeping] = 0
+        return self._waiting.wait(self._sleep_s)
 
     def _sleep_s(self) -> float:
         if self.enqueuer.blocked or self.clients.ready:
@@ -189,6 +186,7 @@ class Reader:
             message = self.book.message(slot)
             self._count_unanswered(status)
         connection.calls.discard(slot)
+        self._waiting.note(connection, self.book.arrived_ns(slot))
         self._replies.deliver(pending, status, body, message)
 
     def _count_unanswered(self, status: int) -> None:
@@ -206,14 +204,14 @@ class Reader:
             except BlockingIOError:
                 return
             if not message and not fds:
-                self._epoll.unregister(self._handoff.fileno())  # nobody is there to send any more
+                self._sources.ignore(self._handoff.fileno())  # nobody is there to send any more
                 return
             for fd in fds:
                 self.clients.adopt(socket.socket(fileno=fd), now_ns)
 
     def close(self) -> None:
-        """Give back its descriptor: for programs that outlive it."""
-        self._epoll.close()
+        """Give back its descriptors: for programs that outlive it."""
+        self._sources.close()
 
     def _tell_quiet(self) -> None:
         """While draining: whether nothing is in flight and nothing is unsent."""

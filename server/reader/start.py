@@ -8,12 +8,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...shm import states
+from ..settings import processors
 from ..settings.trusted_peers import trusted_peers
 from ..wire.limits import WireLimits
 from .admission import AdmissionLimits
 from .client_limits import ClientLimits
 from .reader import Reader
 from .timeouts import Timeouts
+from .waiting import WaitLimits
 
 if TYPE_CHECKING:
     from ..config import Settings
@@ -51,7 +53,14 @@ def reader_of(port: Port, number: int) -> Reader:
         timeouts=_timeouts(settings),
         backoff=port.ipc.callqueue.backoff_enable,
         identities=settings.limits.identities,
+        waiting=_wait_limits(settings),
     )
+
+
+def _wait_limits(settings: Settings) -> WaitLimits:
+    """Only with a second processor does a watched call go on meanwhile."""
+    watch_us = settings.server.watch_us if processors.available().count > 1 else 0
+    return WaitLimits(settings.server.nap_us * 1000, watch_us * 1000)
 
 
 def _wire_limits(settings: Settings) -> WireLimits:

@@ -18,6 +18,7 @@ from faircall.server.reader.client_limits import ClientLimits
 from faircall.server.reader.connection import Connection
 from faircall.server.reader.reader import Reader
 from faircall.server.reader.timeouts import Timeouts
+from faircall.server.reader.waiting import WaitLimits
 from faircall.server.settings.trusted_peers import TrustedPeers, trusted_peers
 from faircall.server.wire.limits import WireLimits
 from faircall.shm import states
@@ -66,6 +67,7 @@ class World:
         timeouts: Timeouts | None = None,
         wire: WireLimits | None = None,
         handler: HandlerLimits | None = None,
+        waiting: WaitLimits | None = None,
     ) -> None:
         self.now_ns = START_NS
         self.shared = Shared(geometry, policy)
@@ -79,6 +81,7 @@ class World:
             "admission_limits": admission or AdmissionLimits(),
             "timeouts": timeouts or Timeouts(),
             "backoff": backoff,
+            "waiting": waiting or WaitLimits(),
             "identities": geometry.identities,
         }
         self.reader = self.new_reader()

@@ -9,6 +9,7 @@ import pytest
 
 from faircall.server.reader.reader import BLOCKED_MS, CALLS_PER_PASS, IDLE_MS
 from faircall.server.reader.timeouts import CHECK_NS
+from faircall.shm import doorbells
 from faircall.shm.policy import QueuePolicy
 from faircall.shm.states import Phase
 
@@ -33,13 +34,13 @@ def test_it_says_that_it_sleeps_only_while_it_does(
 
     monkeypatch.setattr(world.reader, "_sleep_s", sleep_s)
     assert world.reader._wait() == []
-    assert said == [1]
+    assert said == [doorbells.ANY_AGE]
     assert world.row("sleeping") == 0
 
 
 def test_who_answers_rings_a_reader_that_sleeps_and_no_other(world: World) -> None:
     client, row = world.connect(), world.shared.row("reader")
-    for sleeping in (0, 1):
+    for sleeping in (doorbells.AWAKE, doorbells.ANY_AGE):
         client.send(call("echo", id=1))
         world.read()
         row["sleeping"] = sleeping

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from faircall.shm import states
+from faircall.shm import doorbells, states
 from faircall.shm.layout import SMALL_PAGE
 from faircall.shm.states import Status
 
@@ -98,7 +98,7 @@ def test_answers_do_not_wait_for_a_call_that_takes_longer_than_expected(
 def test_each_reader_gets_its_answers_and_is_rung_if_it_sleeps(desk: Desk) -> None:
     desk.expect("echo", 1000)
     ours, theirs = desk.put("echo", reader=0), desk.put("echo", reader=1)
-    desk.shared.row("reader", 1)["sleeping"] = 1
+    desk.shared.row("reader", 1)["sleeping"] = doorbells.ANY_AGE
     assert desk.work() == 2
     bells = desk.shared.doorbells.readers
     assert [bool(select.select([bell], [], [], 0)[0]) for bell in bells] == [False, True]
