@@ -102,7 +102,7 @@ MUTANTS = [
     mutant(
         "one call at a time while somebody is idle",
         "table.py",
-        "ahead_ns >= policy.claim_ahead_ns or self._any_idle()",
+        "ahead_ns >= policy.claim_ahead_ns or self.some_handler_idles",
         "ahead_ns >= policy.claim_ahead_ns",
     ),
     mutant("weights are exact", "table.py", "        if credit > 1:", "        if credit > 0:"),
