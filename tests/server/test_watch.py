@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 
 import pytest
 
@@ -28,7 +27,7 @@ class Seen:
 
 
 @pytest.fixture
-def seen() -> Iterator[Seen]:
+def seen() -> Seen:
     return Seen()
 
 
