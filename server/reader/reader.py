@@ -19,6 +19,7 @@ from ...shm.columns import Counter
 from ...shm.shared import Shared
 from ...shm.states import Phase
 from ...workers.envelope import Decoded, decode
+from ...workers.log_level import LogLevel
 from ..settings.trusted_peers import TrustedPeers
 from ..wire.limits import WireLimits
 from .admission import Admission, AdmissionLimits
@@ -57,7 +58,6 @@ class Reader:
         limits: ClientLimits,
         admission_limits: AdmissionLimits,
         timeouts: Timeouts,
-        backoff: bool = True,
         identities: int = 4096,
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -68,7 +68,7 @@ class Reader:
         take_apart = _decoder(admission_limits)
         self.book = book = CallBook(shared, number)
         self._replies = replies = Replies(counts, wire_limits.busy_http_status, take_apart)
-        self.enqueuer = Enqueuer(shared, counts, book, replies, backoff)
+        self.enqueuer = Enqueuer(shared, counts, book, replies)
         self._withdrawals = Withdrawals(shared, number, counts, book, self.enqueuer, replies)
         self.callers = callers = Callers(shared.names, 2 * identities)
         builtins = Builtins(callers, self._withdrawals.cancel, counts)
@@ -83,7 +83,9 @@ class Reader:
         )  # fmt: skip
         self._timeouts = ConnectionTimeouts(self.clients, timeouts)
         self._collected = [0] * COLLECT_AT_MOST
-        self._backoff, self._turn = backoff, min(limits.calls_per_pass, self.book.free)
+        self._turn = min(limits.calls_per_pass, self.book.free)
+        self._table.follow_policy()
+        self._log_level = LogLevel(shared)
         self._listen(handoff)
 
     def _listen(self, handoff: socket.socket) -> None:
@@ -118,7 +120,7 @@ class Reader:
         calls = 0
         while clients.ready and calls < CALLS_PER_PASS and self._has_room():
             calls += clients.serve(clients.ready.next(), now_ns) or 1
-            if not self._backoff:
+            if not self._table.policy.backoff:
                 self.enqueuer.flush(now_ns)  # a full queue stops this connection at once
         self.enqueuer.flush(now_ns)
         answers = self._collect()
@@ -149,6 +151,7 @@ class Reader:
         if self.clients.ready and self._has_room():
             return self.poll()
         self._q[self._sleeping] = 1
+        self._log_level.follow()
         try:
             # Look once more, after `sleeping` was stored: taking the lock is the barrier.
             return self._epoll.poll(0 if self._collect() else self._sleep_s())
@@ -164,7 +167,7 @@ class Reader:
     def _has_room(self) -> bool:
         """Whether a connection may have its turn: with back-off off, nothing is refused for want
         of slots; connections wait in the ready list until some are free."""
-        return self._backoff or self.book.free >= self._turn
+        return self._table.policy.backoff or self.book.free >= self._turn
 
     # -- answers ---------------------------------------------------------------------------------
 

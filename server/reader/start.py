@@ -49,7 +49,6 @@ def reader_of(port: Port, number: int) -> Reader:
         limits=_client_limits(settings),
         admission_limits=_admission_limits(settings),
         timeouts=_timeouts(settings),
-        backoff=port.ipc.callqueue.backoff_enable,
         identities=settings.limits.identities,
     )
 
@@ -89,7 +88,6 @@ def _admission_limits(settings: Settings) -> AdmissionLimits:
         max_id_bytes=limits.max_id_bytes,
         default_timeout_ns=limits.default_timeout_ms * MS,
         max_timeout_ns=limits.max_timeout_ms * MS,
-        claim_ahead_ns=settings.handlers.claim_ahead_us * 1000,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import socket
+from dataclasses import replace
 from typing import Any
 
 from faircall.server.acceptor.handoff import Handoff
@@ -68,7 +69,7 @@ class World:
         handler: HandlerLimits | None = None,
     ) -> None:
         self.now_ns = START_NS
-        self.shared = Shared(geometry, policy)
+        self.shared = Shared(geometry, replace(policy, backoff=backoff))
         self.seen: list[Call] = []  # what `context` found
         self.service = service_of(self)
         self.handoff = Handoff()
@@ -78,7 +79,6 @@ class World:
             "limits": limits or ClientLimits(),
             "admission_limits": admission or AdmissionLimits(),
             "timeouts": timeouts or Timeouts(),
-            "backoff": backoff,
             "identities": geometry.identities,
         }
         self.reader = self.new_reader()
