@@ -75,6 +75,10 @@ class Admission:
         self._methods0 = shared.names.methods.first
         self._undecoded = shared.names.method(UNDECODED_METHOD, 0, 0)
 
+    def configure(self, limits: AdmissionLimits) -> None:
+        """Go by these from now on; what a message may hold does not change."""
+        self._limits = limits
+
     def take(self, connection: Connection, message: Message, now_ns: int) -> int:
         """Stage the calls of `message`, or answer what needs no queue; how many it held."""
         caller, http = connection.caller, message.http

@@ -77,6 +77,7 @@ class Reader:
             admission_limits,
         )  # fmt: skip
         self._epoll = select.epoll()
+        self._watched: dict[int, Callable[[], None]] = {}
         self.clients = Clients(
             shared, counts, self._epoll, admission, callers, trusted, wire_limits, limits,
             self._withdrawals.drop,
@@ -87,6 +88,24 @@ class Reader:
         self._table.follow_policy()
         self._log_level = LogLevel(shared)
         self._listen(handoff)
+
+    def configure(
+        self, limits: ClientLimits, admission_limits: AdmissionLimits, timeouts: Timeouts
+    ) -> None:
+        """Go by these from now on, with the connections that there are, too."""
+        self.clients.configure(limits)
+        self._admission.configure(admission_limits)
+        self._timeouts.configure(timeouts)
+        self._turn = min(limits.calls_per_pass, self._table.slots_per_reader)
+
+    def watch(self, fd: int, call: Callable[[], None]) -> None:
+        """Call `call` whenever `fd` is readable or at its end, until it is not watched any more."""
+        self._watched[fd] = call
+        self._epoll.register(fd, select.EPOLLIN)
+
+    def unwatch(self, fd: int) -> None:
+        del self._watched[fd]
+        self._epoll.unregister(fd)
 
     def _listen(self, handoff: socket.socket) -> None:
         self._bell, self._handoff = self.shared.doorbells.readers[self.number], handoff
@@ -144,6 +163,8 @@ class Reader:
                 doorbells.clear(fd)
             elif fd == self._handoff.fileno():
                 self._adopt(now_ns)
+            elif fd in self._watched:
+                self._watched[fd]()
 
     # -- sleeping --------------------------------------------------------------------------------
 

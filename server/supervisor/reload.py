@@ -5,7 +5,7 @@ method `faircall.refresh_call_queue` (Hadoop: `dfsadmin -refreshCallQueue`, for 
     adopt     the supervisor goes by it, and so does every child that is forked from now on
     order     each port's janitor puts its policy in force and publishes levels; a version in the
               order and its answer; asked again of a successor, for which doing it twice is harmless
-    tell      the admin process, which shows settings
+    tell      the admin process, which shows settings, and the readers, which have limits
     answer    when all janitors have answered: one line of the log, and whoever asked
 
 Nothing changes before everything was read and checked, so an error leaves every value as it was.
@@ -112,8 +112,10 @@ class Reloads:
         self._adopt(settings)
 
     def _order(self, touched: set[int]) -> None:
-        """Origins and notes are the supervisor's alone."""
-        packed = pickle.dumps(dataclasses.replace(self.settings, origins={}, notes=()))
+        """Origins and notes are the supervisor's alone; readers go by no port's settings."""
+        bare = dataclasses.replace(self.settings, origins={}, notes=())
+        packed = pickle.dumps(bare)
+        self._roster.tell_readers(pickle.dumps(dataclasses.replace(bare, ports={})))
         self._roster.tell_admin(packed)
         for port in self._ports:
             if port.number in touched:

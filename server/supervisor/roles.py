@@ -132,7 +132,7 @@ def _reader(duty: Duty) -> int:
     from ..reader.start import run_reader
 
     ask_for_slice(duty.port.settings.server.slice_us)
-    return run_reader(duty.port, duty.number, duty.report)
+    return run_reader(duty.port, duty.number, duty.report, duty.channel)
 
 
 def _admin(duty: Duty) -> int:

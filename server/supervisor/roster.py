@@ -174,6 +174,15 @@ class Roster:
             if not process.send(TELLS + settings):
                 process.end()
 
+    def tell_readers(self, settings: bytes) -> None:
+        """What they go by from now on; one that does not listen is told again at each tick."""
+        for _, process in self.living("reader"):
+            process.tell(settings)
+
+    def tell_again(self) -> None:
+        for _, process in self.living():
+            process.tell_again()
+
     # -- burying ---------------------------------------------------------------------------------
 
     def _ended(self, child: Child) -> None:

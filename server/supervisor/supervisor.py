@@ -126,6 +126,7 @@ class Supervisor:
             for reaps in self._roster.reaps.values():
                 reaps.forgive(now_ns)
         self._roster.kill_silent_janitors(now_ns)
+        self._roster.tell_again()
 
     # -- events ----------------------------------------------------------------------------------
 

@@ -26,9 +26,13 @@ class Roster:
         self.stopping = False
         self.orders: list[tuple[int, int, Settings]] = []
         self.told: list[Settings] = []
+        self.read: list[Settings] = []
 
     def refresh(self, port: Port, version: int, settings: bytes) -> None:
         self.orders.append((port.number, version, pickle.loads(settings)))
+
+    def tell_readers(self, settings: bytes) -> None:
+        self.read.append(pickle.loads(settings))
 
     def tell_admin(self, settings: bytes) -> None:
         self.told.append(pickle.loads(settings))
