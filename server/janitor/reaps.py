@@ -20,6 +20,7 @@ from typing import Any
 
 SILENCE_NS = 1_000_000_000
 MOST_SILENCE_NS = 16 * SILENCE_NS
+REFRESH_NS = 5 * SILENCE_NS  # for settings: calls may have to be moved from level to level
 REAPED, REFRESHED = b"reaped ", b"refreshed "
 REFRESH = "refresh"
 
@@ -69,8 +70,10 @@ class Reaps:
 
     def silent(self, now_ns: int) -> bool:
         """Whether the janitor has been given an order that it should have answered by now."""
-        earliest = min((sent_ns for sent_ns in self.waiting.values() if sent_ns), default=now_ns)
-        return now_ns - earliest > self._silence_ns
+        return any(
+            sent_ns and now_ns - sent_ns > (REFRESH_NS if role == REFRESH else self._silence_ns)
+            for (role, _), sent_ns in self.waiting.items()
+        )
 
     def forgive(self, now_ns: int) -> None:
         """The supervisor itself was stopped for a while: count from now."""

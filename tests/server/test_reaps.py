@@ -6,6 +6,7 @@ import pytest
 
 from faircall.server.janitor.reaps import (
     REFRESH,
+    REFRESH_NS,
     SILENCE_NS,
     Reaps,
     answer,
@@ -114,7 +115,8 @@ def test_settings_are_an_order_like_others() -> None:
     reaps.refresh(1, b"a b\n c")
     reaps.send(janitor.send, SECOND)
     assert [refresh_of(order) for order in janitor.orders] == [(1, b"a b\n c")]
-    assert reaps.silent(SECOND + SILENCE_NS + 1)
+    assert not reaps.silent(SECOND + REFRESH_NS)
+    assert reaps.silent(SECOND + REFRESH_NS + 1)
     assert reaps.answered((REFRESH, 1))
     assert not reaps.silent(99 * SECOND)
     assert refresh_of(b"reap handler 1") is None
