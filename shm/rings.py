@@ -164,7 +164,7 @@ class TurnRings:
             at = at - 1 if at else self._bitmap - 1
             bits = q[ring + at]
         else:
-            bits = q[ring + at] >> low << low
+            bits = q[ring + at] & ~((1 << low) - 1)
         return ((at << 6 | (bits.bit_length() - 1)) - now) % self.turns
 
     def first_of_level(self, level: int) -> int:
