@@ -1,4 +1,4 @@
-"""The command line: `faircall serve | call | stats | check-config | demo`.
+"""The command line: `faircall serve | call | stats | reload | check-config | demo`.
 
 Each command imports what it needs when it runs, so that `faircall call` does not load the server.
 """
@@ -21,6 +21,7 @@ from .cli_options import (
     fail,
     setting_option,
     settings_from,
+    source_of,
 )
 from .supervisor.blas import limit_blas_threads
 
@@ -56,7 +57,7 @@ def serve(ctx: click.Context, /, target: str, **_: Any) -> None:
     limit_blas_threads(settings.handlers.blas_threads)  # before anything imports numpy
     from .supervisor.supervisor import serve as run
 
-    ctx.exit(run(settings, target))
+    ctx.exit(run(settings, target, source=source_of(ctx)))
 
 
 @cli.command("check-config", cls=DocumentsSettings)
@@ -78,14 +79,17 @@ def check_config(ctx: click.Context, /, effective: bool, **_: Any) -> None:
     click.echo("the configuration is valid", err=True)
 
 
-@cli.command()
-@click.option(
+admin_option = click.option(
     "--to",
     "socket",
     type=click.Path(path_type=Path),
     envvar="FAIRCALL_ADMIN",
     help="Its admin socket.  [default: $FAIRCALL_ADMIN, else that of the only daemon that runs]",
 )
+
+
+@cli.command()
+@admin_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def stats(socket: Path | None, as_json: bool) -> None:
     """Print what a running daemon has counted."""
@@ -99,6 +103,34 @@ def stats(socket: Path | None, as_json: bool) -> None:
         reason = error.strerror or str(error)
         fail(f"no daemon answers at {place}: {reason}", Exit.NO_CONNECTION)
     click.echo(as_text(counted, as_json))
+
+
+@cli.command("reload")
+@admin_option
+@click.option("--verbose", is_flag=True, help="Also the keys that are unchanged.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def reload_settings(socket: Path | None, verbose: bool, as_json: bool) -> None:
+    """Have a running daemon read its settings again, and print what that changes.
+
+    It reads what it read at its start: the file, FAIRCALL_* and the flags as they were then. All
+    live settings are in force when this ends; without any error, or none of them is.
+    """
+    from .admin.client import AdminError, refresh_call_queue
+    from .admin.reload_text import reload_lines
+    from .admin.text import as_text
+
+    place = socket or _only_admin_socket()
+    try:
+        changed = refresh_call_queue(str(place))
+    except AdminError as error:
+        fail(f"nothing was changed: {error.strerror}", Exit.USAGE)
+    except OSError as error:
+        fail(f"no daemon answers at {place}: {error.strerror or error}", Exit.NO_CONNECTION)
+    if as_json:
+        click.echo(as_text(changed, as_json))
+        return
+    for line in reload_lines(changed, verbose):
+        click.echo(line)
 
 
 def _only_admin_socket() -> Path:

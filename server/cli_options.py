@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from enum import IntEnum
 from pathlib import Path
@@ -11,6 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from .config import Settings
+    from .settings.load import Source
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -73,12 +75,18 @@ def config_options(command: Command) -> Command:
 def settings_from(ctx: click.Context) -> Settings:
     """The settings by the flags of the command that runs, the environment and the file."""
     from .settings.declaration import ConfigError
-    from .settings.load import load_settings
 
     try:
-        return load_settings(flags_of(ctx), path=ctx.params.get("config"))
+        return source_of(ctx).read()
     except ConfigError as error:
         fail(str(error), Exit.USAGE)
+
+
+def source_of(ctx: click.Context) -> Source:
+    """Where the command that runs has its settings from."""
+    from .settings.load import Source
+
+    return Source(flags_of(ctx), dict(os.environ), ctx.params.get("config"))
 
 
 def flags_of(ctx: click.Context) -> dict[str, tuple[object, str]]:

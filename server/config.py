@@ -42,15 +42,22 @@ class Handlers:
         0,
         1_000_000,
         unit="us",
+        live=True,
     )
     startup_timeout_s: int = integer(
-        300, "Time for importing the service and for its start hooks.", 1, 86_400, unit="s"
+        300,
+        "Time for importing the service and for its start hooks.",
+        1,
+        86_400,
+        unit="s",
+        live=True,
     )
     hang_grace_ms: int = ms(
         1000,
         "How long a call may run past its deadline before its handler is killed and replaced.",
         0,
         HOUR_MS,
+        live=True,
     )
     blas_threads: int = integer(
         Derived("processors divided by handlers, at least 1", derived.blas_threads),
@@ -169,9 +176,9 @@ class Shutdown:
     """What happens at SIGTERM; at SIGINT nothing more is accepted from the start."""
 
     accept_ms: int = ms(
-        5000, "How long to go on accepting while /readyz already fails.", 0, HOUR_MS
+        5000, "How long to go on accepting while /readyz already fails.", 0, HOUR_MS, live=True
     )
-    grace_ms: int = ms(30_000, "How long calls in flight may take to finish.", 0, DAY_MS)
+    grace_ms: int = ms(30_000, "How long calls in flight may take to finish.", 0, DAY_MS, live=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +186,10 @@ class Log:
     """The log on stderr: one line per event."""
 
     level: Literal["debug", "info", "warning", "error"] = setting(
-        choice("debug", "info", "warning", "error"), "info", "The least level that is written."
+        choice("debug", "info", "warning", "error"),
+        "info",
+        "The least level that is written.",
+        live=True,
     )
     format: Literal["text", "json"] = setting(
         choice("text", "json"), "text", "One line of text, or one JSON object, per event."
@@ -224,6 +234,7 @@ class Rpc:
         "Unit of the times in `faircall stats`.",
         key="metrics.timeunit",
         hadoop="rpc.metrics.timeunit",
+        live=True,
     )
 
 

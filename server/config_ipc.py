@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from .config_schedulers import INT_MOST, DecayScheduler, HistoryScheduler, WeightedCost
 from .settings import derived
 from .settings.bind_address import BindAddress
 from .settings.declaration import Derived, integer, ms, setting
-from .settings.kinds import FLAG, NUMBER, implementation
+from .settings.kinds import FLAG, NUMBER, choice, implementation
 from .settings.lists import INTEGERS
 
 MOST_LEVELS = 15  # the shared segment holds 16, one of them reserved
@@ -57,6 +57,7 @@ class CallQueue:
         key="callqueue.impl",
         hadoop="callqueue.impl",
         hadoop_default="LinkedBlockingQueue",
+        live=True,
     )
     handler_queue_size: int = integer(
         100,
@@ -65,6 +66,7 @@ class CallQueue:
         1_000_000,
         key="server.handler.queue.size",
         hadoop="server.handler.queue.size",
+        live=True,
     )
     total_capacity: int = integer(
         4096,
@@ -75,6 +77,7 @@ class CallQueue:
         hadoop_default=Derived(
             "server.handler.queue.size times handlers", derived.capacity_of_hadoop
         ),
+        live=True,
     )
     capacity_weights: tuple[int, ...] = setting(
         INTEGERS,
@@ -84,6 +87,7 @@ class CallQueue:
         hadoop="callqueue.capacity.weights",
         least=1,
         most=INT_MOST,
+        live=True,
     )
     overflow_trigger_failover: bool = setting(
         FLAG,
@@ -100,6 +104,7 @@ class CallQueue:
         above=0,
         most=1,
         hadoop_default=1.0,
+        live=True,
     )
     in_turn: bool = setting(
         FLAG,
@@ -107,6 +112,7 @@ class CallQueue:
         "Within a level serve the callers in turn instead of their calls in order of arrival.",
         key="callqueue.in-turn",
         hadoop_default=False,
+        live=True,
     )
     max_wait_ms: int = ms(
         0,
@@ -123,6 +129,15 @@ class CallQueue:
         hadoop="faircallqueue.multiplexer.weights",
         least=1,
         most=INT_MOST,
+        live=True,
+    )
+    scan: Literal["top", "cursor"] = setting(
+        choice("top", "cursor"),
+        "top",
+        "Where a draw looks for a call when its level has none: from level 0 down (Hadoop 3), or on"
+        " from its level (HADOOP-9640).",
+        key="faircallqueue.scan",
+        live=True,
     )
     backoff_enable: bool = setting(
         FLAG,
@@ -132,6 +147,7 @@ class CallQueue:
         hadoop="backoff.enable",
         hadoop_default=False,
         any_true=True,
+        live=True,
     )
 
 
@@ -145,6 +161,7 @@ class Scheduler:
         "By decayed cost, by the last calls (HADOOP-9640), or level 0 for all.",
         key="scheduler.impl",
         hadoop="scheduler.impl",
+        live=True,
     )
     priority_levels: int = integer(
         4,
@@ -154,6 +171,7 @@ class Scheduler:
         key="scheduler.priority.levels",
         hadoop="scheduler.priority.levels",
         old_names=("faircallqueue.priority-levels",),
+        live=True,
     )
     identity_provider: str = setting(
         IDENTITY_PROVIDERS,

@@ -26,8 +26,10 @@ class Limits:
     max_id_bytes: int = integer(256, "Length of a request's id.", 16, 4096, unit="bytes")
 
     # calls
-    default_timeout_ms: int = ms(60_000, "Time for a call that asks for none.", 1, DAY_MS)
-    max_timeout_ms: int = ms(HOUR_MS, "The longest time a call can ask for.", 1, DAY_MS)
+    default_timeout_ms: int = ms(
+        60_000, "Time for a call that asks for none.", 1, DAY_MS, live=True
+    )
+    max_timeout_ms: int = ms(HOUR_MS, "The longest time a call can ask for.", 1, DAY_MS, live=True)
 
     # the shared segment of a port
     segment_payload_bytes: int = size(
@@ -44,20 +46,31 @@ class Limits:
 
     # connections
     first_byte_timeout_ms: int = ms(
-        60_000, "Time for the first byte of a new connection; 0: no limit.", 0, DAY_MS
+        60_000, "Time for the first byte of a new connection; 0: no limit.", 0, DAY_MS, live=True
     )
     header_timeout_ms: int = ms(
-        10_000, "Time for the head of a message; its body must bring 16 KiB/s.", 1, DAY_MS
+        10_000,
+        "Time for the head of a message; its body must bring 16 KiB/s.",
+        1,
+        DAY_MS,
+        live=True,
     )
-    message_timeout_ms: int = ms(10_000, "Longest silence in the middle of a message.", 1, DAY_MS)
+    message_timeout_ms: int = ms(
+        10_000, "Longest silence in the middle of a message.", 1, DAY_MS, live=True
+    )
     idle_timeout_ms: int = ms(
-        0, "A connection without a call for this long is closed; 0: never.", 0, 7 * DAY_MS
+        0,
+        "A connection without a call for this long is closed; 0: never.",
+        0,
+        7 * DAY_MS,
+        live=True,
     )
     send_timeout_ms: int = ms(
         30_000,
         "A client that takes nothing of its answers for this long is disconnected.",
         1,
         DAY_MS,
+        live=True,
     )
     max_unfinished_bytes_per_connection: int = size(
         Derived("max-message-bytes and 64 KiB", derived.unfinished_bytes),
@@ -78,18 +91,24 @@ class Limits:
         TIB,
     )
     max_in_flight_per_connection: int = integer(
-        1024, "Calls of one connection that may be unanswered.", 1, 65_536
+        1024, "Calls of one connection that may be unanswered.", 1, 65_536, live=True
     )
     http_pipelining: int = integer(
-        64, "HTTP requests of one connection that may be unanswered.", 1, 4096
+        64, "HTTP requests of one connection that may be unanswered.", 1, 4096, live=True
     )
 
     unsent_high_water_bytes: int = size(
-        MIB, "Unsent answers from which on nothing more is read from a connection.", KIB, TIB
+        MIB,
+        "Unsent answers from which on nothing more is read from a connection.",
+        KIB,
+        TIB,
+        live=True,
     )
 
     # a reader's turn with one connection
-    calls_per_pass: int = integer(16, "Calls that a reader takes before the next one.", 1, 4096)
+    calls_per_pass: int = integer(
+        16, "Calls that a reader takes before the next one.", 1, 4096, live=True
+    )
     bytes_per_pass: int = size(
-        64 * KIB, "Bytes that a reader takes before the next one.", KIB, 16 * MIB
+        64 * KIB, "Bytes that a reader takes before the next one.", KIB, 16 * MIB, live=True
     )

@@ -25,6 +25,7 @@ class DecayScheduler:
         key="decay-scheduler.period-ms",
         hadoop="decay-scheduler.period-ms",
         old_names=("faircallqueue.decay-scheduler.period-ms",),
+        live=True,
     )
     decay_factor: float = setting(
         NUMBER,
@@ -35,6 +36,7 @@ class DecayScheduler:
         old_names=("faircallqueue.decay-scheduler.decay-factor",),
         above=0,
         below=1,
+        live=True,
     )
     thresholds: tuple[float, ...] = setting(
         PERCENTS,
@@ -45,6 +47,7 @@ class DecayScheduler:
         hadoop="decay-scheduler.thresholds",
         old_names=("faircallqueue.decay-scheduler.thresholds",),
         unit="%",
+        live=True,
     )
     charge: Literal["arrival", "completion"] = setting(
         choice("arrival", "completion"),
@@ -58,6 +61,7 @@ class DecayScheduler:
         "Callers who are always on level 0 and whose costs count for nobody's share.",
         key="decay-scheduler.service-users",
         hadoop="decay-scheduler.service-users",
+        live=True,
     )
     metrics_top_user_count: int = integer(
         10,
@@ -67,6 +71,7 @@ class DecayScheduler:
         key="decay-scheduler.metrics.top.user.count",
         hadoop="decay-scheduler.metrics.top.user.count",
         hadoop_absolute=True,
+        live=True,
     )
     backoff_responsetime_enable: bool = setting(
         FLAG,
@@ -89,6 +94,7 @@ class DecayScheduler:
         hadoop="decay-scheduler.backoff.responsetime.thresholds",
         unit="ms",
         least=1,
+        live=True,
     )
 
 
@@ -124,6 +130,7 @@ class HistoryScheduler:
         1 << 20,
         key="history-scheduler.history-length",
         hadoop="history-scheduler.history-length",
+        live=True,
     )
     thresholds: tuple[int, ...] = setting(
         INTEGERS,
@@ -131,6 +138,7 @@ class HistoryScheduler:
         "Calls at which the next level begins, one less than there are levels.",
         key="history-scheduler.thresholds",
         hadoop="history-scheduler.thresholds",
+        live=True,
         least=1,
         most=1 << 20,
     )
@@ -140,4 +148,5 @@ class HistoryScheduler:
         "Callers who are always on level 0.",
         key="history-scheduler.service-users",
         hadoop="history-scheduler.service-users",
+        live=True,
     )

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 FIFO = "LinkedBlockingQueue"
 LEAST_SLOTS = 256  # per reader: with back-off off, calls that wait for room have slots, too
-LEVELS_TO_GROW = 10  # a refresh may configure as many as this, whatever there are now
 MOST_SMALL, LEAST_SMALL = 10 / 27, 1 / 8  # of the payload lie in 4 KiB pages: 20 of 54 MiB
 
 
@@ -45,6 +44,15 @@ class Port:
             close_all(self.listeners)
             raise CannotStart(f"port {self.number}: {error}") from error
         self.handoffs = [Handoff() for _ in range(settings.server.readers)]
+
+    def refresh(self, settings: Settings) -> None:
+        """From now on this process goes by `settings`: those of this port, and all."""
+        self.settings, self.ipc = settings, settings.ports[self.number]
+
+    def room(self) -> int:
+        """The largest `callqueue.total-capacity` that the segment has slots for."""
+        geometry = self.shared.geometry
+        return geometry.slots - geometry.handlers
 
     def addresses(self) -> list[str]:
         """Where it listens, as `tcp://127.0.0.1:8020`, with real port numbers; children, who have
@@ -117,14 +125,17 @@ def policy_of(settings: Settings, ipc: PortSettings) -> QueuePolicy:
             in_turn=False,
             claim_ahead_ns=claim_ahead_ns,
             max_principal=max_principal,
+            backoff=queue.backoff_enable,
         )
     levels = ipc.scheduler.priority_levels
     return QueuePolicy(
         weights=queue.multiplexer_weights,
         capacities=tuple(capacity.split(total, levels, queue.capacity_weights)),
         in_turn=queue.in_turn,
+        scan_from_cursor=queue.scan == "cursor",
         claim_ahead_ns=claim_ahead_ns,
         max_principal=max_principal,
+        backoff=queue.backoff_enable,
     )
 
 
@@ -134,14 +145,13 @@ def geometry_of(settings: Settings, ipc: PortSettings) -> Geometry:
     Every reader has as many slots as calls can wait in all, and as run meanwhile.
     """
     calls = ipc.callqueue.total_capacity + settings.handlers.count
-    levels = max(ipc.scheduler.priority_levels, LEVELS_TO_GROW) + 1
     limits = settings.limits
     small, large = pages_of(limits.segment_payload_bytes, limits.max_message_bytes)
     return Geometry(
         readers=settings.server.readers,
         handlers=settings.handlers.count,
         slots=max(LEAST_SLOTS, 1 << (calls - 1).bit_length()),
-        levels=min(levels, MAX_LEVELS),
+        levels=MAX_LEVELS,  # a reload may configure any number
         identities=limits.identities,
         methods=limits.methods,
         small_pages=small,

@@ -94,6 +94,7 @@ HEADER = _record(
     "created_ns",
     "phase",  # states.Phase of the server, stored by the supervisor
     "phase_ns",  # when it was entered
+    "log_level",  # the least that is logged, as a number of `logging`; stored by the supervisor
     words=SMALL_PAGE // WORD,
 )
 SHARD = _record(
@@ -110,6 +111,8 @@ SHARD = _record(
     f"level_held:{MAX_LEVELS}",
     f"overflowed:{MAX_LEVELS}",  # calls of this level that went to a lower one
     f"idle:{IDLE_WORDS}",  # bit h: handler h sleeps, or is about to
+    f"arrival_turn:{MAX_LEVELS}",  # in order of arrival: no call comes before this turn
+    "swept_ns",  # when the janitor's last sweep was due; 0 = none yet
     words=136,
 )
 POLICY = _record(
@@ -120,6 +123,7 @@ POLICY = _record(
     "max_principal",  # most calls that one principal may have waiting
     f"weight:{MAX_LEVELS}",
     f"capacity:{MAX_LEVELS}",
+    "backoff",  # 1: readers refuse what finds no room; 0: they read no more from its connection
     words=64,
 )
 PROCESS = _record(

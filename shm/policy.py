@@ -24,6 +24,7 @@ class QueuePolicy:
     scan_from_cursor: bool = False
     claim_ahead_ns: int = 200_000
     max_principal: int = 1024  # calls that one principal may have waiting
+    backoff: bool = True  # refuse what finds no room, instead of pausing its connection
 
     def __post_init__(self) -> None:
         if len(self.weights) != len(self.capacities):
@@ -61,6 +62,7 @@ class PolicyBlocks:
             scan_from_cursor=bool(get[at["scan_from_cursor"]]),
             claim_ahead_ns=get[at["claim_ahead_ns"]],
             max_principal=get[at["max_principal"]],
+            backoff=bool(get[at["backoff"]]),
         )
 
     def write(self, policy: QueuePolicy) -> None:
@@ -71,6 +73,7 @@ class PolicyBlocks:
         self._put(version, "scan_from_cursor", [policy.scan_from_cursor])
         self._put(version, "claim_ahead_ns", [policy.claim_ahead_ns])
         self._put(version, "max_principal", [policy.max_principal])
+        self._put(version, "backoff", [policy.backoff])
         self._put(version, "weight", policy.weights)
         self._put(version, "capacity", policy.capacities)
         self._q[self.version_word] = version  # <- in force

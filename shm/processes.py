@@ -60,6 +60,21 @@ class ProcessRow:
         self["pid"] = os.getpid()
 
 
+class LoggedLevel:
+    """The least level that is logged, as `logging` numbers it; the supervisor stores it."""
+
+    def __init__(self, segment: Segment) -> None:
+        self._q = segment.q
+        self._word = segment.word(segment.layout.header, HEADER, "log_level")
+
+    def get(self) -> int:
+        """0 before the first `set`."""
+        return self._q[self._word]
+
+    def set(self, level: int) -> None:
+        self._q[self._word] = level
+
+
 class ServerPhase:
     """The phase that the supervisor publishes for all; see `states.Phase`."""
 

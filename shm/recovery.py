@@ -78,16 +78,21 @@ class Recovery:
 
     def _clamp(self, weights: tuple[int, ...], waiting: Slots) -> None:
         table, q = self.table, self.table.q
-        q[table.cursor_word] %= len(weights)
-        weight = weights[q[table.cursor_word]]
-        if not 1 <= q[table.credit_word] <= weight:
-            q[table.credit_word] = weight
+        self.clamp_cursor(weights)
         if len(waiting):
             newest = int(self._words[waiting, W_SEQ].max())
             q[table.seq_word] = max(q[table.seq_word], newest + 1)
         for handler in range(table.geometry.handlers):
             # A spurious wake harms nobody, a lost one does.
             q[table.idle_word + (handler >> 6)] |= 1 << (handler & 63)
+
+    def clamp_cursor(self, weights: tuple[int, ...]) -> None:
+        """The multiplexer's cursor stays on a level that there is, with no more than its weight."""
+        table, q = self.table, self.table.q
+        q[table.cursor_word] %= len(weights)
+        weight = weights[q[table.cursor_word]]
+        if not 1 <= q[table.credit_word] <= weight:
+            q[table.credit_word] = weight
 
     def rebuild_answers(self, reader: int) -> None:
         """The answer ring of `reader`: its DONE slots."""

@@ -145,6 +145,28 @@ class TurnRings:
         place = at << 6 | ((bits & -bits).bit_length() - 1)
         return q[ring + self._bitmap + 2 * place] - 1
 
+    def latest_turn(self, level: int) -> int:
+        """The latest turn at which a call of `level` waits; the level's own if none does."""
+        now = self._q[self.turn_word + level]
+        return now + max(self._span(level, states.SHORT, now), self._span(level, states.LONG, now))
+
+    def _span(self, level: int, cls: int, now: int) -> int:
+        """How many turns after `now` the last call of a ring waits: the place farthest round."""
+        q = self._q
+        if not q[self.waiting_word + level * CLASSES + cls]:
+            return 0
+        ring = self._rings + (level * CLASSES + cls) * self._stride
+        at, low = now % self.turns >> 6, now % self.turns & 63
+        bits = q[ring + at] & ((1 << low) - 1)
+        for _ in range(self._bitmap):
+            if bits:
+                break
+            at = at - 1 if at else self._bitmap - 1
+            bits = q[ring + at]
+        else:
+            bits = q[ring + at] & ~((1 << low) - 1)
+        return ((at << 6 | (bits.bit_length() - 1)) - now) % self.turns
+
     def first_of_level(self, level: int) -> int:
         """The smaller by (turn, seq) of both classes' first slots; -1 if none waits."""
         q = self._q

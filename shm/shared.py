@@ -9,7 +9,7 @@ from .doorbells import Doorbells
 from .layout import Geometry
 from .names import Names
 from .policy import QueuePolicy
-from .processes import ProcessRow, ServerPhase, process_index
+from .processes import LoggedLevel, ProcessRow, ServerPhase, process_index
 from .segment import Segment
 from .table import CallTable
 
@@ -25,6 +25,7 @@ class Shared:
         self.pages = self.table.pages
         self.columns = Columns(self.segment)
         self.phase = ServerPhase(self.segment)
+        self.logged = LoggedLevel(self.segment)
         self.doorbells = Doorbells(geometry)
         self.table.initialise(policy)
         self.names.initialise()

@@ -35,6 +35,7 @@ from .layout import (
 from .mutex import RobustMutex
 from .pages import PagePool
 from .policy import PolicyBlocks, QueuePolicy
+from .policy_change import PolicyChange
 from .recovery import Recovery
 from .rings import SLOT_WORDS, W_CALL, W_SEQ, W_TURN, TurnRings
 from .segment import Segment
@@ -71,6 +72,7 @@ class CallTable:
         self.held = HeldChains(segment, self.words)
         self.blocks = PolicyBlocks(segment)
         self.pages = PagePool(segment)
+        self.change = PolicyChange(self)
         self.policy, self.policy_version = QueuePolicy(), -1
         self._opened: dict[int, int] = {}  # latest turn given by `_open`, by its last_turn word
         self.recovery = Recovery(self)
@@ -83,7 +85,16 @@ class CallTable:
         return self.segment.lock_at(number, f"answers-{reader}", rebuild)
 
     def _shard_words(self) -> None:
-        names = ("cursor", "credit", "seq", "waiting", "drawn", "overflowed", "idle")
+        names = (
+            "cursor",
+            "credit",
+            "seq",
+            "waiting",
+            "drawn",
+            "overflowed",
+            "idle",
+            "arrival_turn",
+        )
         shard = self.segment.layout.shard
         words = (self.segment.word(shard, SHARD, name) for name in names)
         (
@@ -94,6 +105,7 @@ class CallTable:
             self.drawn_word,
             self.overflowed_word,
             self.idle_word,
+            self.arrival_turn_word,
         ) = words
 
     # -- at the start ----------------------------------------------------------------------------
@@ -102,15 +114,28 @@ class CallTable:
         """Make an empty table of a new segment; once, by the segment's creator."""
         for slot in range(self.geometry.calls):
             self.q[self.slot0 + slot * SLOT_WORDS] = states.state_word(FREE, generation=1)
-        self.set_policy(policy)
-
-    def set_policy(self, policy: QueuePolicy) -> None:
-        """Put `policy` in force between two operations; calls of levels that go join the lowest."""
-        if policy.levels > self.geometry.levels:
-            raise ValueError(f"levels={policy.levels}, this segment has {self.geometry.levels}")
+        self._check_levels(policy)
         with self.queue_lock:
             self.blocks.write(policy)
-            self.recovery.rebuild_queue()  # moves and clamps what no longer fits
+            self.recovery.rebuild_queue()
+
+    def set_policy(self, policy: QueuePolicy) -> bool:
+        """Put `policy` in force between two operations; whether it was another (`policy_change`).
+
+        May be repeated, and must be after a death in it. Calls of levels that go join the lowest,
+        a batch at a time: until the return some may still wait on theirs.
+        """
+        self._check_levels(policy)
+        return self.change.put_in_force(policy)
+
+    def _check_levels(self, policy: QueuePolicy) -> None:
+        if policy.levels > self.geometry.levels:
+            raise ValueError(f"levels={policy.levels}, this segment has {self.geometry.levels}")
+
+    def follow_policy(self) -> QueuePolicy:
+        """The policy in force, looked up: for who needs it before its first operation."""
+        with self.queue_lock:
+            return self.load_policy()
 
     def load_policy(self) -> QueuePolicy:
         """The policy in force (queue lock held)."""
@@ -164,6 +189,8 @@ class CallTable:
             last = self.last_turn0 + principal * MAX_LEVELS + level
             turn = min(max(turn, q[last] + 1), turn + self.rings.turns - 1)
             q[last] = turn
+        else:
+            turn = max(turn, q[self.arrival_turn_word + level])
         seq = q[self.seq_word]
         q[own + W_SEQ], q[own + W_TURN] = seq, turn
         q[self.seq_word] = seq + 1
@@ -296,6 +323,10 @@ class CallTable:
         start = level if policy.scan_from_cursor else 0
         for step in range(policy.levels):
             slot = self.rings.first_of_level((start + step) % policy.levels)
+            if slot >= 0:
+                return slot
+        for gone in range(policy.levels, self.geometry.levels):  # on its way to the lowest
+            slot = self.rings.first_of_level(gone)
             if slot >= 0:
                 return slot
         return -1

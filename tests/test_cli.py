@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from collections.abc import Callable
@@ -13,7 +14,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from faircall.server import cli
+from faircall.server.admin.client import AdminError
 from faircall.server.config import Settings
+from faircall.server.settings.load import Source
 
 Run = Callable[..., Result]
 
@@ -38,8 +41,9 @@ class Served:
     settings: Settings
     target: str
 
-    def serve(self, settings: Settings, target: str) -> int:
+    def serve(self, settings: Settings, target: str, source: Source) -> int:
         self.settings, self.target = settings, target
+        assert source.read_again() == settings
         return 7
 
 
@@ -213,6 +217,68 @@ def test_stats_finds_the_only_daemon(run: Run, asked: list[str], tmp_path: Path)
 
 def test_stats_of_a_daemon_that_does_not_answer(run: Run, asked: list[str]) -> None:
     result = run("stats", "--to", "/gone.sock")
+    assert result.exit_code == 3
+    assert result.stderr == "faircall: no daemon answers at /gone.sock: Connection refused\n"
+
+
+# -- reload -------------------------------------------------------------------------------------
+
+CHANGED = {
+    "version": 3,
+    "applied": [{"key": "log.level", "old": '"info"', "new": '"debug"'}],
+    "unchanged": {"count": 2, "keys": ["a.b", "c.d"]},
+    "needs_restart": [{"key": "limits.max-batch", "running": "5", "configured": "6"}],
+}
+LINES = """\
+applied: 1
+  log.level: "info" -> "debug"
+unchanged: 2
+needs restart: 1
+  limits.max-batch: 5 runs, 6 is configured
+"""
+
+
+@pytest.fixture
+def refreshed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The places whose daemons were asked; "wrong" has a wrong file, "gone" does not answer."""
+    places: list[str] = []
+
+    def refresh(place: str) -> dict[str, Any]:
+        places.append(place)
+        if "wrong" in place:
+            raise AdminError(errno.EPROTO, "f.toml:3: limits.max-batch = 0: must be at least 1")
+        if "gone" in place:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+        return CHANGED
+
+    monkeypatch.setattr("faircall.server.admin.client.refresh_call_queue", refresh)
+    return places
+
+
+def test_reload_prints_three_lists(run: Run, refreshed: list[str]) -> None:
+    assert run("reload", FAIRCALL_ADMIN="/tmp/a.sock").stdout == LINES
+    named = LINES.replace("unchanged: 2\n", "unchanged: 2\n  a.b\n  c.d\n")
+    assert run("reload", "--to", "/tmp/b.sock", "--verbose").stdout == named
+    assert json.loads(run("reload", "--to", "/tmp/b.sock", "--json").stdout) == CHANGED
+    assert refreshed == ["/tmp/a.sock", "/tmp/b.sock", "/tmp/b.sock"]
+
+
+def test_reload_finds_the_only_daemon(run: Run, refreshed: list[str], tmp_path: Path) -> None:
+    assert run("reload").exit_code == 3
+    (tmp_path / "faircall").mkdir()
+    (tmp_path / "faircall/8020.sock").touch()
+    assert run("reload").exit_code == 0
+    assert refreshed == [f"{tmp_path}/faircall/8020.sock"]
+
+
+def test_reload_says_why_nothing_was_changed(run: Run, refreshed: list[str]) -> None:
+    result = run("reload", "--to", "/wrong.sock")
+    assert (result.exit_code, result.stdout, result.stderr) == (
+        2,
+        "",
+        "faircall: nothing was changed: f.toml:3: limits.max-batch = 0: must be at least 1\n",
+    )
+    result = run("reload", "--to", "/gone.sock")
     assert result.exit_code == 3
     assert result.stderr == "faircall: no daemon answers at /gone.sock: Connection refused\n"
 

@@ -39,7 +39,6 @@ _decode_meta = msgspec.json.Decoder(Meta).decode
 class HandlerLimits:
     """What a handler needs to know of the settings."""
 
-    claim_ahead_ns: int = 200_000
     max_answer_bytes: int = 16 << 20
     max_batch: int = 1000
     max_depth: int = 128

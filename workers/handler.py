@@ -24,6 +24,7 @@ from ..shm.shared import Shared
 from ..shm.states import Phase, Status, answer_word
 from .call_runner import CallRunner, HandlerLimits
 from .context import Worker
+from .log_level import LogLevel
 from .service import Service
 
 __all__ = ["Handler", "HandlerLimits", "run_handler"]
@@ -68,6 +69,7 @@ class Handler:
         self._done: list[tuple[list[int], list[int]]] = [([], []) for _ in readers]
         self._sleeping = [shared.row("reader", reader).word("sleeping") for reader in readers]
         self._bell = shared.doorbells.handlers[number]
+        self._log_level = LogLevel(shared)
         self._poll = select.poll()
         self._poll.register(self._bell, select.POLLIN)
 
@@ -89,6 +91,7 @@ class Handler:
         while not phase.reached(Phase.STOPPED):
             if not self.do_work():
                 self.idle()
+            self._log_level.follow()
         for error in self.service.stop(self.worker):
             log.error("stop hook failed", {"index": self.number, "error": repr(error)})
 
@@ -100,7 +103,7 @@ class Handler:
         published_ns = now_ns
         for index in range(count):
             ended_ns = self._serve(self._slots[index], self._tokens[index])
-            if ended_ns - published_ns > self.limits.claim_ahead_ns:
+            if ended_ns - published_ns > self._table.policy.claim_ahead_ns:
                 self._publish()
                 published_ns = ended_ns
         self._publish()

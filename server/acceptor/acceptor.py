@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from ...shm import states
 from ...shm.columns import Counter
+from ...workers.log_level import LogLevel
 
 if TYPE_CHECKING:
     from ..port import Port
@@ -56,6 +57,7 @@ class Acceptor:
         self._pause.register(channel, select.POLLIN)
         for fd in self._listeners:
             self._poll.register(fd, select.POLLIN)
+        self._log_level = LogLevel(shared)
         self._breathes = False
         self._complained_ns: dict[str, int] = {}
 
@@ -69,6 +71,7 @@ class Acceptor:
         """One wait and what it brought; False when the supervisor has said the last word."""
         events = self._wait()
         self._row["beat_ns"] = time.monotonic_ns()
+        self._log_level.follow()
         ready = [fd for fd, _ in events]
         if self._channel.fileno() in ready:
             return False

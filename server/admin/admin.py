@@ -24,9 +24,11 @@ from typing import TYPE_CHECKING
 
 from ...shm import states
 from ...shm.states import Phase
+from ...workers.log_level import LogLevel
 from ..acceptor.unix_listener import UnixPath, listen_unix
 from ..settings.runtime_directory import make_private
 from ..supervisor.failures import CannotStart
+from .link import SupervisorLink
 from .methods import AdminMethods
 from .session import MAX_MESSAGE_BYTES, ROOT, serve_session
 
@@ -43,14 +45,19 @@ WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 NICENESS = 5  # on a machine without a free core readers and handlers come first
 
 
-def run_admin(ports: Sequence[Port], settings: Settings, report: Callable[[str], None]) -> int:
+def run_admin(
+    ports: Sequence[Port],
+    settings: Settings,
+    report: Callable[[str], None],
+    channel: socket.socket | None = None,
+) -> int:
     """The life of the admin process, after the fork: its exit status. CannotStart."""
     os.nice(NICENESS)
     row = ports[0].shared.row("admin")
     row.enter()
     sock, path = open_admin_socket(settings.admin.socket)
     try:
-        admin = Admin(ports, sock)
+        admin = Admin(ports, sock, channel)
         row["status"] = states.Life.READY
         report("ready")
         log.debug("admin ready", {"socket": path.path, "pid": os.getpid()})
@@ -87,12 +94,17 @@ def _make_folder(folder: Path) -> None:
 
 
 class Admin:
-    """`serve` runs until the server stops."""
+    """`serve` runs until the server stops. Without a `channel` settings cannot be read again."""
 
-    def __init__(self, ports: Sequence[Port], sock: socket.socket) -> None:
+    def __init__(
+        self, ports: Sequence[Port], sock: socket.socket, channel: socket.socket | None = None
+    ) -> None:
+        self._ports = ports
         self._phase = ports[0].shared.phase
         self._row = ports[0].shared.row("admin")
-        self._methods = AdminMethods(ports)
+        self._log_level = LogLevel(ports[0].shared)
+        self._link = SupervisorLink(channel, self._adopt) if channel else None
+        self._methods = AdminMethods(ports, self._link.refresh if self._link else None)
         self._sock = sock
         self._sessions: set[asyncio.Task[None]] = set()
 
@@ -100,12 +112,19 @@ class Admin:
         server = await asyncio.start_unix_server(
             self._accept, sock=self._sock, limit=MAX_MESSAGE_BYTES
         )
-        while self._phase.get() != Phase.STOPPED:
+        if self._link:
+            self._link.listen()
+        while self._phase.get() != Phase.STOPPED and not (self._link and self._link.ended):
             now_ns = time.monotonic_ns()
             self._row["beat_ns"] = now_ns
+            self._log_level.follow()
             self._methods.tick(now_ns)
             await asyncio.sleep(BEAT_S)
         server.close()  # and `asyncio.run` cancels the sessions
+
+    def _adopt(self, settings: Settings) -> None:
+        for port in self._ports:
+            port.refresh(settings)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """A connection; one more than MAX_SESSIONS is closed at once."""

@@ -13,8 +13,13 @@ import orjson
 from ...workers.errors import FORBIDDEN
 
 TIMEOUT_S = 10.0
+RELOAD_TIMEOUT_S = 90.0  # longer than the daemon's own patience with its processes
 MAX_ANSWER_BYTES = 64 << 20
 _CHUNK_BYTES = 64 << 10
+
+
+class AdminError(OSError):
+    """The daemon has answered, with an error; `strerror` is its message."""
 
 
 def fetch_stats(path: str, timeout_s: float = TIMEOUT_S) -> dict[str, Any]:
@@ -23,11 +28,17 @@ def fetch_stats(path: str, timeout_s: float = TIMEOUT_S) -> dict[str, Any]:
     return counted
 
 
+def refresh_call_queue(path: str) -> dict[str, Any]:
+    """Have the daemon at `path` read its settings again; what that changed. See `call_admin`."""
+    changed: dict[str, Any] = call_admin(path, "faircall.refresh_call_queue", RELOAD_TIMEOUT_S)
+    return changed
+
+
 def call_admin(path: str, method: str, timeout_s: float = TIMEOUT_S) -> Any:
     """The result of `method` of the daemon whose admin socket is `path`.
 
-    OSError: nobody answers (within `timeout_s` seconds for each step), or not with a result;
-    PermissionError: the daemon is another user's.
+    AdminError: it refuses. OSError: nobody answers (within `timeout_s` seconds for each step), or
+    not with a result; PermissionError: the daemon is another user's.
     """
     request = {"jsonrpc": "2.0", "method": method, "id": 1}
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
@@ -64,4 +75,4 @@ def _result(line: bytes) -> Any:
         return answer.get("result")
     if error.get("code") == FORBIDDEN:
         raise PermissionError(errno.EACCES, str(error.get("message")))
-    raise OSError(errno.EPROTO, str(error.get("message")))
+    raise AdminError(errno.EPROTO, str(error.get("message")))

@@ -1,14 +1,14 @@
 """What the admin socket answers: every method stands in `AdminMethods.methods`, and only there.
 
 A method takes the parsed `params` (a list, a mapping, or None) and returns plain JSON values, or
-raises RpcError. It runs between two of the admin process's beats and blocks nobody but the other
-admin clients.
+an awaitable of them, or raises RpcError. It runs between two of the admin process's beats and
+blocks nobody but the other admin clients.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 Params = Sequence[Any] | Mapping[str, Any] | None
 AdminMethod = Callable[[Params], object]
+Refresh = Callable[[], Awaitable[dict[str, Any]]]
 
 
 class AdminMethods:
-    """`methods` maps a method's name to what carries it out."""
+    """`methods` maps a method's name to what carries it out. `refresh` reads the settings again."""
 
-    def __init__(self, ports: Sequence[Port]) -> None:
+    def __init__(self, ports: Sequence[Port], refresh: Refresh | None = None) -> None:
         now_ns = time.monotonic_ns()
         self._ports = ports
         self._stats = [PortStats(port, now_ns) for port in ports]
@@ -34,6 +35,11 @@ class AdminMethods:
             "faircall.ping": self.ping,
             "faircall.phase": self.phase,
             "faircall.stats": self.stats,
+            **(
+                {"faircall.refresh_call_queue": self._refresh_call_queue(refresh)}
+                if refresh
+                else {}
+            ),
         }
 
     def tick(self, now_ns: int) -> None:
@@ -55,6 +61,15 @@ class AdminMethods:
             "phase": self._ports[0].shared.phase.get().name,
             "since_s": round(since_ns / 1e9, 3) if header["phase_ns"] else None,
         }
+
+    def _refresh_call_queue(self, refresh: Refresh) -> AdminMethod:
+        """Hadoop's refreshCallQueue, for all settings that can change while the server runs."""
+
+        def refresh_call_queue(params: Params) -> Awaitable[dict[str, Any]]:
+            _none(params)
+            return refresh()
+
+        return refresh_call_queue
 
     def stats(self, params: Params) -> dict[str, Any]:
         """Everything that is counted, of every port."""

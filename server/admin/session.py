@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 
 import orjson
 
@@ -46,7 +46,7 @@ async def serve_session(
     try:
         await _refuse_strangers(writer)
         while line := await reader.readline():
-            if line.strip() and (answer := answer_message(methods, line)):
+            if line.strip() and (answer := await answer_message(methods, line)):
                 await _send(writer, answer)
     except ValueError:  # longer than the reader's limit
         await _send(writer, error_answer(_NULL, _too_long()))
@@ -56,20 +56,21 @@ async def serve_session(
         writer.close()
 
 
-def answer_message(methods: Mapping[str, AdminMethod], message: bytes) -> bytes:
+async def answer_message(methods: Mapping[str, AdminMethod], message: bytes) -> bytes:
     """The answer to one message; b"" where there is nothing to answer."""
     decoded = decode(message, max_batch=MAX_BATCH)
-    answers = [answer for item in decoded.items if (answer := _answer(methods, item))]
+    answers = [answer for item in decoded.items if (answer := await _answer(methods, item))]
     if decoded.batch and answers:
         return batch_answer(answers)
     return b"".join(answers)
 
 
-def _answer(methods: Mapping[str, AdminMethod], item: Request | Invalid) -> bytes:
+async def _answer(methods: Mapping[str, AdminMethod], item: Request | Invalid) -> bytes:
     if isinstance(item, Invalid):
         return error_answer(item.id, item.error)
     try:
-        body = orjson.dumps(_call(methods, item))
+        result = _call(methods, item)
+        body = orjson.dumps(await result if isinstance(result, Awaitable) else result)
     except RpcError as error:
         return _unless_notification(item, error_object(error.code, error.message))
     except Exception as error:

@@ -117,7 +117,7 @@ class PortStats:
             "impl": ipc.callqueue.impl,
             "scheduler": ipc.scheduler.impl,
             "in_turn": policy.in_turn,
-            "backoff": ipc.callqueue.backoff_enable,
+            "backoff": policy.backoff,
             "waiting": int(shard["waiting"]),
             "held": int(shard["held"]),
             "drawn": int(shard["drawn"]),

@@ -35,19 +35,15 @@ class Users:
     """The callers of one port."""
 
     def __init__(self, port: Port) -> None:
-        ipc = port.ipc
-        self._shared = port.shared
-        self._most = ipc.decay_scheduler.metrics_top_user_count
-        self._calls_known = ipc.scheduler.cost_provider == ONE_PER_CALL
-        history = ipc.scheduler.impl == HISTORY
-        self._service_users = (
-            ipc.history_scheduler.service_users if history else ipc.decay_scheduler.service_users
-        )
+        self._port, self._shared = port, port.shared
 
     def snapshot(self) -> dict[str, Any]:
         """The top users by decayed cost, the rest as one, and how many there are."""
-        reading = _Reading(self._shared, self._service_rows(), self._calls_known)
-        top = [(row, name) for row in reading.heaviest(self._most) if (name := reading.name(row))]
+        ipc = self._port.ipc
+        calls_known = ipc.scheduler.cost_provider == ONE_PER_CALL
+        reading = _Reading(self._shared, self._service_rows(), calls_known)
+        most = ipc.decay_scheduler.metrics_top_user_count
+        top = [(row, name) for row in reading.heaviest(most) if (name := reading.name(row))]
         rest = reading.used.copy()
         rest[[row for row, _ in top]] = False
         return {
@@ -67,7 +63,10 @@ class Users:
 
     def _service_rows(self) -> list[int]:
         """The rows of the service users that have one."""
-        rows = (self._shared.names.identities.find(name) for name in self._service_users)
+        ipc = self._port.ipc
+        history = ipc.scheduler.impl == HISTORY
+        users = ipc.history_scheduler if history else ipc.decay_scheduler
+        rows = (self._shared.names.identities.find(name) for name in users.service_users)
         return [row for row in rows if row >= 0]
 
 

@@ -32,8 +32,12 @@ class Eviction:
     def __init__(self, shared: Shared, period_ns: int) -> None:
         self._names, self._words = shared.names, shared.table.words
         self._rows = shared.names.identities.rows
-        self._idle_ns = max(2 * period_ns, LEAST_IDLE_NS)
+        self.configure(period_ns)
         self._ticked_ns = 0
+
+    def configure(self, period_ns: int) -> None:
+        """The decay period, from which follows how long a row must not be used."""
+        self._idle_ns = max(2 * period_ns, LEAST_IDLE_NS)
 
     def tick(self, now_ns: int, keep: Rows) -> list[int]:
         """Evict what was quarantined and is still idle, quarantine what is idle; the rows evicted.

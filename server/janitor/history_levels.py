@@ -20,10 +20,20 @@ class HistoryLevels:
 
     def __init__(self, identities: int, length: int, thresholds: Sequence[int]) -> None:
         self.counts = np.zeros(identities, np.int64)
-        self._length, self._thresholds = length, thresholds
+        self.configure(length, thresholds)
         self._window: deque[tuple[int, int]] = deque()  # (row, calls), oldest first
         self._held = 0
         self._seen: npt.NDArray[np.uint64] | None = None
+
+    def configure(self, length: int, thresholds: Sequence[int]) -> None:
+        """Another window, whose calls stay, and other levels."""
+        self._length, self._thresholds = length, thresholds
+
+    def begin(self) -> None:
+        """An empty window: calls count from the next look on."""
+        self.counts[:] = 0
+        self._window.clear()
+        self._held, self._seen = 0, None
 
     def follow(
         self, called: npt.NDArray[np.uint64], service: Sequence[int]
@@ -40,8 +50,7 @@ class HistoryLevels:
             return None
         for row in rows.tolist():
             self._remember(row, int(gained[row]))
-        self._forget()
-        return self._levels()
+        return self.levels()
 
     def _remember(self, row: int, calls: int) -> None:
         self._window.append((row, calls))
@@ -58,7 +67,9 @@ class HistoryLevels:
             self.counts[row] -= gone
             self._held -= gone
 
-    def _levels(self) -> npt.NDArray[np.uint64]:
+    def levels(self) -> npt.NDArray[np.uint64]:
+        """Those that follow from the window as it is."""
+        self._forget()
         levels = np.zeros(len(self.counts), np.uint64)
         for level, least in enumerate(self._thresholds, start=1):
             levels[self.counts >= least] = level

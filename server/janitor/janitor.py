@@ -9,6 +9,7 @@ fails stops the others; a critical section that fails ends the process, as every
 from __future__ import annotations
 
 import logging
+import pickle
 import select
 import socket
 import time
@@ -18,8 +19,10 @@ from typing import TYPE_CHECKING
 from ...shm import states
 from ...shm.columns import Counter
 from ...shm.shared import Shared
+from ...workers.log_level import LogLevel
+from ..port import policy_of
 from .method_times import MethodTimes
-from .reaps import answer, order_of
+from .reaps import REFRESHED, answer, order_of, refresh_of
 from .sweep import Sweep
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ log = logging.getLogger("faircall.janitor")
 BEAT_NS = 1_000_000_000  # longest sleep
 SHORTEST_NS = 10_000_000  # sleep, however short the decay period is
 AUDIT_EVERY_NS = 10_000_000_000
+LONGEST_ORDER = 1 << 20  # bytes; settings are far shorter
 COMPLAIN_EVERY_NS = 60_000_000_000  # about the same chore
 
 
@@ -37,9 +41,10 @@ class Janitor:
     """`do_work` obeys one order or waits for one, then does what is due; `run` repeats it."""
 
     def __init__(self, port: Port, channel: socket.socket) -> None:
-        self.shared = port.shared
+        self._port, self.shared = port, port.shared
         self._channel = channel
         self._row = self.shared.row("janitor")
+        self._log_level = LogLevel(port.shared)
         self._sweep = Sweep(port)
         self._chores: list[Callable[[int], object]] = [
             self._sweep.tick,
@@ -60,12 +65,13 @@ class Janitor:
         """False when the supervisor has said the last word."""
         sleep_ns = min(BEAT_NS, self._sweep.next_ns() - time.monotonic_ns())
         if self._poll.poll(max(SHORTEST_NS, sleep_ns) / 1e6):
-            message = self._channel.recv(4096)
+            message = self._channel.recv(LONGEST_ORDER)
             if not message:
                 return False
             self._obey(message)
         now_ns = time.monotonic_ns()
         self._row["beat_ns"] = now_ns
+        self._log_level.follow()
         for chore in self._chores:
             self._attempt(chore, now_ns)
         return True
@@ -73,15 +79,31 @@ class Janitor:
     def _obey(self, message: bytes) -> None:
         """Carry an order out and answer it; one that fails stays unanswered, and is repeated."""
         try:
+            if refresh := refresh_of(message):
+                self._refresh(*refresh)
+                return
             role, number = order_of(message)
             outcome = reap(self.shared, role, number)
         except Exception as error:
-            log.error("order failed", {"order": message.decode(errors="replace")}, exc_info=error)
+            order = message[:100].decode(errors="replace")
+            log.error("order failed", {"order": order}, exc_info=error)
             return
         index = self._row.index
         self.shared.columns.add(index, Counter.REAPED)
         self.shared.columns.add(index, Counter.REQUEUED, outcome.get("requeued", 0))
         self._channel.send(answer((role, number), outcome))
+
+    def _refresh(self, version: int, settings: bytes) -> None:
+        """Go by other settings from now on; again, if need be: a second time changes nothing."""
+        self._port.refresh(pickle.loads(settings))  # the supervisor's own
+        self.put_in_force()
+        self._channel.send(REFRESHED + str(version).encode())
+
+    def put_in_force(self) -> None:
+        """The policy and the levels by the settings of this process."""
+        port = self._port
+        self.shared.table.set_policy(policy_of(port.settings, port.ipc))
+        self._sweep.refresh()
 
     def _attempt(self, chore: Callable[[int], object], now_ns: int) -> None:
         try:
@@ -125,6 +147,7 @@ def run_janitor(port: Port, channel: socket.socket, report: Callable[[str], None
     touched = port.shared.locks_touched()
     port.shared.doorbells.ring_all()
     janitor = Janitor(port, channel)
+    janitor.put_in_force()  # of a reload that the one before did not live to finish
     row["status"] = states.Life.READY
     report("ready")
     log.debug("janitor ready", {"port": port.number, "locks_recovered": touched})

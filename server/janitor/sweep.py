@@ -7,8 +7,11 @@ Every word written here has the janitor as its only writer, but for a row that a
 same moment: that one is free of costs, so what is written is what it has. A janitor that is killed
 between two of the stores makes the next sweep count the charges of one period twice, for all alike.
 
-Sweeps are counted from the server's start, in the janitor's column, so that a successor goes on in
-the same beat. One that comes late is done once; the rest count as missed.
+When the last sweep was due is kept in the segment, so that a successor goes on in the same beat,
+and another period begins there. One that comes late is done once; the rest count as missed.
+
+A reload may change everything here but what was charged and what is owed: costs decay whichever
+scheduler decides, so levels follow from the same history before and after it.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import numpy as np
 from ...scheduling import decay
 from ...scheduling.saturation import Int64s, saturating_sum
 from ...shm.columns import Counter
+from ...shm.layout import SHARD
 from .eviction import Eviction
 from .history_levels import HistoryLevels
 
@@ -34,23 +38,43 @@ class Sweep:
     """`tick` does what is due. Arrays have one element per identity row, shape (identities,)."""
 
     def __init__(self, port: Port) -> None:
-        ipc, shared = port.ipc, port.shared
+        shared = port.shared
+        self._port, self._q = port, shared.segment.q
         self._names, self._columns = shared.names, shared.columns
         self._rows = shared.names.identities.rows
         self._index = shared.index("janitor")
         self._started_ns = port.created_ns
-        self._decides = ipc.scheduler.impl == DECAY
-        self._follows, self._followed_ns = ipc.scheduler.impl == HISTORY, 0
-        self._settings = ipc.decay_scheduler
-        self._period_ns = ipc.decay_scheduler.period_ms * 1_000_000
-        history = ipc.history_scheduler
-        self._service_users = (
-            history.service_users if self._follows else self._settings.service_users
-        )
+        self._swept = shared.segment.word(shared.segment.layout.shard, SHARD, "swept_ns")
+        self._followed_ns = 0
+        history = port.ipc.history_scheduler
         self._history = HistoryLevels(
             shared.geometry.identities, history.history_length, history.thresholds
         )
-        self._eviction = Eviction(shared, self._period_ns)
+        self._eviction = Eviction(shared, 0)
+        self._configure()
+
+    def _configure(self) -> None:
+        ipc = self._port.ipc
+        self._decides = ipc.scheduler.impl == DECAY
+        self._follows = ipc.scheduler.impl == HISTORY
+        self._settings, history = ipc.decay_scheduler, ipc.history_scheduler
+        self._period_ns = ipc.decay_scheduler.period_ms * 1_000_000
+        self._service_users = (
+            history.service_users if self._follows else self._settings.service_users
+        )
+        self._history.configure(history.history_length, history.thresholds)
+        self._eviction.configure(self._period_ns)
+
+    def refresh(self) -> None:
+        """Go by the port's settings as they are now, and publish the levels that follow at once."""
+        followed = self._follows
+        self._configure()
+        if followed != self._follows:
+            self._history.begin()
+        if self._decides:
+            self._publish(self._rows["decayed"].astype(np.int64))
+        else:
+            self._rows["level"] = self._history.levels()
 
     def tick(self, now_ns: int) -> bool:
         """Whether a sweep was due, and done."""
@@ -60,6 +84,7 @@ class Sweep:
         due = self.due(now_ns)
         if due <= 0:
             return False
+        self._q[self._swept] = self._last_ns() + due * self._period_ns
         self._columns.add(self._index, Counter.SWEEPS)
         self._columns.add(self._index, Counter.SWEEPS_MISSED, due - 1)
         costs = self._fold()
@@ -70,16 +95,16 @@ class Sweep:
 
     def due(self, now_ns: int) -> int:
         """How many periods have passed without a sweep."""
-        return (now_ns - self._started_ns) // self._period_ns - self._counted()
+        return (now_ns - self._last_ns()) // self._period_ns
 
     def next_ns(self) -> int:
         """When `tick` has something to do."""
-        sweep_ns = self._started_ns + (self._counted() + 1) * self._period_ns
+        sweep_ns = self._last_ns() + self._period_ns
         return min(sweep_ns, self._followed_ns + FOLLOW_NS) if self._follows else sweep_ns
 
-    def _counted(self) -> int:
-        counters = self._columns.counters[self._index]
-        return int(counters[Counter.SWEEPS]) + int(counters[Counter.SWEEPS_MISSED])
+    def _last_ns(self) -> int:
+        """When the last sweep was due; before the first, when the server was made."""
+        return self._q[self._swept] or self._started_ns
 
     def _fold(self) -> Int64s:
         """Decay all costs; returns the new ones."""

@@ -48,7 +48,6 @@ class AdmissionLimits:
     max_id_bytes: int = 256
     default_timeout_ns: int = 60_000_000_000
     max_timeout_ns: int = 3_600_000_000_000
-    claim_ahead_ns: int = 200_000
 
 
 class Admission:
@@ -69,12 +68,16 @@ class Admission:
         self._index, self._book, self._callers = index, book, callers
         self._builtins, self._replies, self._enqueuer = builtins, replies, enqueuer
         self._decode, self._limits = decode, limits
-        self._q, self._names = shared.segment.q, shared.names
+        self._q, self._names, self._table = shared.segment.q, shared.names, shared.table
         self._counts, self._charge = shared.columns.own(index), shared.columns.charge
         self.draining = False
         self._rows: dict[str, int] = {}
         self._methods0 = shared.names.methods.first
         self._undecoded = shared.names.method(UNDECODED_METHOD, 0, 0)
+
+    def configure(self, limits: AdmissionLimits) -> None:
+        """Go by these from now on; what a message may hold does not change."""
+        self._limits = limits
 
     def take(self, connection: Connection, message: Message, now_ns: int) -> int:
         """Stage the calls of `message`, or answer what needs no queue; how many it held."""
@@ -174,7 +177,7 @@ class Admission:
             pending.flags |= states.NOTIFICATION
         pending.deadline_ns = now_ns + self._timeout_ns(q[method + _TIMEOUT], timeout_ms)
         expected_ns, level = q[method + _EXPECTED], q[caller.level_word]
-        short = 0 < expected_ns <= self._limits.claim_ahead_ns
+        short = 0 < expected_ns <= self._table.policy.claim_ahead_ns
         cls = states.SHORT if short else states.LONG
         call = states.call_word(row, cls=cls, flags=pending.flags, level=level)
         slot = -1

@@ -58,6 +58,10 @@ class Clients:
         self.watched: set[Connection] = set()  # those that a time limit may apply to
         self.unfinished = UnfinishedInput(limits)
 
+    def configure(self, limits: ClientLimits) -> None:
+        """Go by these from now on; what may be unfinished does not change."""
+        self._limits = limits
+
     def adopt(self, sock: socket.socket, now_ns: int) -> None:
         """A connection from the acceptor becomes this reader's."""
         unix = sock.family == socket.AF_UNIX

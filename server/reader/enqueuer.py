@@ -3,6 +3,8 @@
 What the queue refuses is answered "limit exceeded" with the time after which to come back. With
 back-off off, the connection is paused instead until there is room; a connection that carries the
 calls of many users (a proxy's) always gets answers, for one user's full queue must not stop all.
+Whether back-off is on is the policy's word; a call that was blocked before stays so until it has
+room, whatever became of the policy meanwhile.
 
 The exchange of a notification ends here as well, when the queue has taken it: until then it can
 pause its connection like any other call.
@@ -31,14 +33,13 @@ class Enqueuer:
     """`staged` are in order of arrival; `blocked` are those that wait for room."""
 
     def __init__(
-        self, shared: Shared, counts: memoryview, book: CallBook, replies: Replies, backoff: bool
+        self, shared: Shared, counts: memoryview, book: CallBook, replies: Replies
     ) -> None:
         self.staged: Staged = []
         self.blocked: Staged = []
         self.drain = DrainRate(shared)
         self._table, self._doorbells = shared.table, shared.doorbells
         self._counts, self._book, self._replies = counts, book, replies
-        self._backoff = backoff
         self._verdicts: list[int] = []
 
     def flush(self, now_ns: int) -> None:
@@ -79,7 +80,8 @@ class Enqueuer:
 
     def _not_accepted(self, slot: int, level: int, pending: PendingCall, verdict: int) -> None:
         connection = pending.connection
-        if not self._backoff and connection and not connection.claimed:
+        blocks = pending.blocked or not self._table.policy.backoff
+        if blocks and connection and not connection.claimed:
             self._block(pending)
             self.blocked.append((slot, level))
             return

@@ -18,6 +18,7 @@ from ...shm.columns import Counter
 from ...shm.shared import Shared
 from ...shm.states import Phase
 from ...workers.envelope import Decoded, decode
+from ...workers.log_level import LogLevel
 from ..settings.trusted_peers import TrustedPeers
 from ..wire.limits import WireLimits
 from .admission import Admission, AdmissionLimits
@@ -56,7 +57,6 @@ class Reader:
         limits: ClientLimits,
         admission_limits: AdmissionLimits,
         timeouts: Timeouts,
-        backoff: bool = True,
         identities: int = 4096,
         waiting: WaitLimits = NO_WAITS,
         clock: Callable[[], int] = time.monotonic_ns,
@@ -68,7 +68,7 @@ class Reader:
         take_apart = _decoder(admission_limits)
         self.book = book = CallBook(shared, number)
         self._replies = replies = Replies(counts, wire_limits.busy_http_status, take_apart)
-        self.enqueuer = Enqueuer(shared, counts, book, replies, backoff)
+        self.enqueuer = Enqueuer(shared, counts, book, replies)
         self._withdrawals = Withdrawals(shared, number, counts, book, self.enqueuer, replies)
         self.callers = callers = Callers(shared.names, 2 * identities)
         builtins = Builtins(callers, self._withdrawals.cancel, counts)
@@ -77,6 +77,7 @@ class Reader:
             admission_limits,
         )  # fmt: skip
         self._sources = Sources()
+        self._watched: dict[int, Callable[[], None]] = {}
         self.clients = Clients(
             shared, counts, self._sources, admission, callers, trusted, wire_limits, limits,
             self._withdrawals.drop,
@@ -86,8 +87,28 @@ class Reader:
         self._waiting = Waiting(
             shared, number, self._sources, book, self.enqueuer.drain, self._collect, waiting, clock
         )
-        self._backoff, self._turn = backoff, min(limits.calls_per_pass, self.book.free)
+        self._turn = min(limits.calls_per_pass, self.book.free)
+        self._table.follow_policy()
+        self._log_level = LogLevel(shared)
         self._listen(handoff)
+
+    def configure(
+        self, limits: ClientLimits, admission_limits: AdmissionLimits, timeouts: Timeouts
+    ) -> None:
+        """Go by these from now on, with the connections that there are, too."""
+        self.clients.configure(limits)
+        self._admission.configure(admission_limits)
+        self._timeouts.configure(timeouts)
+        self._turn = min(limits.calls_per_pass, self._table.slots_per_reader)
+
+    def watch(self, fd: int, call: Callable[[], None]) -> None:
+        """Call `call` whenever `fd` is readable or at its end, until it is not watched any more."""
+        self._watched[fd] = call
+        self._sources.listen(fd)
+
+    def unwatch(self, fd: int) -> None:
+        del self._watched[fd]
+        self._sources.ignore(fd)
 
     def _listen(self, handoff: socket.socket) -> None:
         self._bell, self._handoff = self.shared.doorbells.readers[self.number], handoff
@@ -120,7 +141,7 @@ class Reader:
         calls = 0
         while clients.ready and calls < CALLS_PER_PASS and self._has_room():
             calls += clients.serve(clients.ready.next(), now_ns) or 1
-            if not self._backoff:
+            if not self._table.policy.backoff:
                 self.enqueuer.flush(now_ns)  # a full queue stops this connection at once
         self.enqueuer.flush(now_ns)
         answers = self._collect() if self._table.has_answers(self.number) else 0
@@ -144,12 +165,15 @@ class Reader:
                 doorbells.clear(fd)
             elif fd == self._handoff.fileno():
                 self._adopt(now_ns)
+            elif fd in self._watched:
+                self._watched[fd]()
 
     # -- sleeping --------------------------------------------------------------------------------
 
     def _wait(self) -> Events:
         if self.clients.ready and self._has_room():
             return self.poll()
+        self._log_level.follow()
         return self._waiting.wait(self._sleep_s)
 
     def _sleep_s(self) -> float:
@@ -161,7 +185,7 @@ class Reader:
     def _has_room(self) -> bool:
         """Whether a connection may have its turn: with back-off off, nothing is refused for want
         of slots; connections wait in the ready list until some are free."""
-        return self._backoff or self.book.free >= self._turn
+        return self._table.policy.backoff or self.book.free >= self._turn
 
     # -- answers ---------------------------------------------------------------------------------
 

@@ -1,9 +1,15 @@
-"""The start of a reader process: what it needs, taken from the settings of its port."""
+"""The start of a reader process: what it needs, taken from the settings of its port.
+
+Its channel may bring others later: the supervisor's settings, pickled, the last of which count.
+"""
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
+import pickle
+import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -24,18 +30,44 @@ if TYPE_CHECKING:
 log = logging.getLogger("faircall.reader")
 
 MS = 1_000_000
+LONGEST_MESSAGE = 1 << 20  # bytes
 
 
-def run_reader(port: Port, number: int, report: Callable[[str], None]) -> int:
+def run_reader(
+    port: Port, number: int, report: Callable[[str], None], channel: socket.socket | None = None
+) -> int:
     """The life of a reader process, after the fork: its exit status."""
     row = port.shared.row("reader", number)
     row.enter()
     reader = reader_of(port, number)
+    if channel:
+        take_settings_from(channel, reader)
     row["status"] = states.Life.READY
     report("ready")
     log.debug("reader ready", {"index": number, "pid": os.getpid()})
     reader.run()
     return 0
+
+
+def take_settings_from(channel: socket.socket, reader: Reader) -> None:
+    """From now on the supervisor may tell `reader` what to go by."""
+    channel.setblocking(False)
+    reader.watch(channel.fileno(), functools.partial(_hear, reader, channel))
+
+
+def _hear(reader: Reader, channel: socket.socket) -> None:
+    """The supervisor says what to go by from now on, or nothing more."""
+    try:
+        message = channel.recv(LONGEST_MESSAGE)
+    except BlockingIOError:
+        return
+    except OSError:
+        message = b""
+    if not message:
+        reader.unwatch(channel.fileno())
+        return
+    settings: Settings = pickle.loads(message)  # the supervisor's own
+    reader.configure(_client_limits(settings), _admission_limits(settings), _timeouts(settings))
 
 
 def reader_of(port: Port, number: int) -> Reader:
@@ -51,7 +83,6 @@ def reader_of(port: Port, number: int) -> Reader:
         limits=_client_limits(settings),
         admission_limits=_admission_limits(settings),
         timeouts=_timeouts(settings),
-        backoff=port.ipc.callqueue.backoff_enable,
         identities=settings.limits.identities,
         waiting=_wait_limits(settings),
     )
@@ -98,7 +129,6 @@ def _admission_limits(settings: Settings) -> AdmissionLimits:
         max_id_bytes=limits.max_id_bytes,
         default_timeout_ns=limits.default_timeout_ms * MS,
         max_timeout_ns=limits.max_timeout_ms * MS,
-        claim_ahead_ns=settings.handlers.claim_ahead_us * 1000,
     )
 
 

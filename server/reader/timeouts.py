@@ -32,6 +32,10 @@ class ConnectionTimeouts:
         self._clients, self._limits = clients, limits
         self.next_ns = NEVER_NS  # when `check` wants to be called
 
+    def configure(self, limits: Timeouts) -> None:
+        """Go by these from now on."""
+        self._limits, self.next_ns = limits, NEVER_NS
+
     def check(self, now_ns: int) -> None:
         """Close what is over its time; at most every CHECK_NS."""
         if now_ns >= self.next_ns:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from . import catalogue
 from .bind_address import BindAddress
 from .checks import check_own, check_port
 from .core_site import read_core_site
-from .declaration import settings_of
+from .declaration import ConfigError, settings_of
 from .derived import first_section
 from .draft import Machine
 from .layers import Layer, environment_layer, flag_layer
@@ -23,6 +24,33 @@ from .toml_file import read_toml
 CONFIG_VARIABLE = "FAIRCALL_CONFIG"
 
 Flags = Mapping[str, tuple[object, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a daemon's settings come from: the arguments of `load_settings`, as at the start."""
+
+    flags: Flags
+    environ: Mapping[str, str]
+    path: Path | None = None
+
+    def read(self) -> config.Settings:
+        """The settings by all of them; ConfigError."""
+        return load_settings(self.flags, self.environ, self.path)
+
+    def read_again(self) -> config.Settings:
+        """The same, later. ConfigError also for a file that cannot be read twice, as a pipe."""
+        path = config_path(self.path, self.environ)
+        if path is not None and path.exists() and not path.is_file():
+            raise ConfigError(f"{path}: is no regular file, and cannot be read again: restart")
+        return self.read()
+
+
+def config_path(path: Path | None, environ: Mapping[str, str]) -> Path | None:
+    """The file: `path`, or that of FAIRCALL_CONFIG; None if there is neither."""
+    if path is None and environ.get(CONFIG_VARIABLE):
+        return Path(environ[CONFIG_VARIABLE])
+    return path
 
 
 def load_settings(
@@ -37,8 +65,7 @@ def load_settings(
     core-site.xml (by its suffix .xml); without one FAIRCALL_CONFIG may name it.
     """
     environ = os.environ if environ is None else environ
-    if path is None and environ.get(CONFIG_VARIABLE):
-        path = Path(environ[CONFIG_VARIABLE])
+    path = config_path(path, environ)
     layers = [flag_layer(flags or {}), environment_layer(environ)]
     if path is not None:
         layers.append(file_layer(path, environ))

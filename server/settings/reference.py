@@ -39,6 +39,8 @@ decay-scheduler.thresholds = [90]
   `FAIRCALL_LIMITS_MAX_BATCH`, `backoff.enable` of port 8020 is `FAIRCALL_IPC_8020_BACKOFF_ENABLE`.
 * **Flags**: some settings have one of their own; `--set KEY=VALUE` sets any.
 * **Lists** are TOML lists, or text with commas. **Bytes** may have a unit: `"64 KiB"`, `"16M"`.
+* **Reload**: `faircall reload`, SIGHUP and `faircall.refresh_call_queue` read all of this again.
+  What is *live* in the column *reload* is in force at once; *restart* keys are reported, and wait.
 * **Addresses**: every port that `server.bind` names, and every `[ipc.<port>]` section if it names
   none, is a server of its own. A Unix socket belongs to the section after `#`, else to the first.
 
@@ -66,8 +68,8 @@ unless 0 | an error |
 | a decay factor NaN, a multiplexer weight below 1 | an error | an error |
 """
 
-OWN_HEAD = ("key", "value", "default", "meaning", "source")
-PORT_HEAD = ("key", "value", "default", "by Hadoop's rules", "meaning", "source")
+OWN_HEAD = ("key", "value", "default", "meaning", "reload", "source")
+PORT_HEAD = ("key", "value", "default", "by Hadoop's rules", "meaning", "reload", "source")
 
 
 def page() -> Iterator[str]:
@@ -104,6 +106,7 @@ def _cells(declared: Setting) -> dict[str, str]:
         "default": default_text(declared, declared.default),
         "by Hadoop's rules": "" if hadoop is None else default_text(declared, hadoop),
         "meaning": declared.doc,
+        "reload": "live" if declared.live else "restart",
         "source": _source(declared),
     }
 

@@ -4,7 +4,7 @@ A process has a pidfd, by which alone it is signalled and waited for (a process 
 another's by then), and a channel, a SOCK_SEQPACKET pair of one message per send:
 
     child to supervisor   "ready" | "failed: MESSAGE" | the janitor's answers
-    supervisor to child   the janitor's orders; its end closed for writing: "end now"
+    supervisor to child   the janitor's orders, settings; its end closed for writing: "end now"
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class Process:
     doom: str = ""
     failure: str = ""
     ending: bool = False  # it was told to end
+    untold: bytes = b""  # what it is to be told as soon as it listens
 
     def kill(self, why: str) -> None:
         """SIGKILL; a second time changes nothing."""
@@ -80,6 +81,15 @@ class Process:
         except OSError:
             return False
         return True
+
+    def tell(self, message: bytes) -> None:
+        """Send the last of such messages, now or when it listens again (`tell_again`)."""
+        self.untold = message
+        self.tell_again()
+
+    def tell_again(self) -> None:
+        if self.untold and self.send(self.untold):
+            self.untold = b""
 
     def receive(self) -> bytes | None:
         """The next message that has come; b"" at the end of the channel, None if there is none."""

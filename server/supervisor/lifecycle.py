@@ -54,7 +54,7 @@ TRANSITIONS: dict[tuple[Phase, Event], Phase] = {
     (Phase.DRAINING, Event.INT): Phase.STOPPED,
     (Phase.STOPPED, Event.TERM): Phase.STOPPED,
     (Phase.STOPPED, Event.INT): Phase.STOPPED,
-    # Nothing is reloaded while the server runs: the signal is noted in the log and changes nothing.
+    # Settings are read again, the phase stays.
     **{(phase, Event.HUP): phase for phase in Phase},
 }
 

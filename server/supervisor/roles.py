@@ -132,20 +132,20 @@ def _reader(duty: Duty) -> int:
     from ..reader.start import run_reader
 
     ask_for_slice(duty.port.settings.server.slice_us)
-    return run_reader(duty.port, duty.number, duty.report)
+    return run_reader(duty.port, duty.number, duty.report, duty.channel)
 
 
 def _admin(duty: Duty) -> int:
     from ..admin.admin import run_admin
 
-    return run_admin(duty.ports, duty.port.settings, duty.report)
+    return run_admin(duty.ports, duty.port.settings, duty.report, duty.channel)
 
 
 def _handler(duty: Duty, target: str) -> int:
     from ...workers.handler import HandlerLimits, run_handler
     from ...workers.load import load_service
 
-    settings, limits = duty.port.settings, duty.port.settings.limits
+    limits = duty.port.settings.limits
     be_killed_first()
     reseed(sys.modules)
     if duty.stacks:
@@ -155,7 +155,6 @@ def _handler(duty: Duty, target: str) -> int:
         duty.number,
         lambda: load_service(target),
         HandlerLimits(
-            claim_ahead_ns=settings.handlers.claim_ahead_us * 1000,
             max_answer_bytes=limits.max_message_bytes,
             max_batch=limits.max_batch,
             max_depth=limits.max_depth,

@@ -6,6 +6,7 @@ its port settles what it left, and only then its index is given to another.
 
 from __future__ import annotations
 
+import json
 import logging
 import socket
 import time
@@ -13,7 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from ..janitor.reaps import REAPED, Reaps, parse_answer
+from ..admin.link import REFRESH as ASKS
+from ..admin.link import REFRESHED as ANSWERS
+from ..admin.link import SETTINGS as TELLS
+from ..janitor.reaps import REAPED, REFRESH, REFRESHED, Reaps, parse_answer
 from ..log import Long, text_fields
 from ..port import Port
 from .autopsy import cause_of_death, running_call
@@ -28,7 +32,11 @@ log = logging.getLogger("faircall.supervisor")
 
 
 class Roster:
-    """`failed(child, message)` is told of each process that ended before it was ready."""
+    """`failed(child, message)` is told of each process that ended before it was ready.
+
+    `refreshed(port, version)`: that port's janitor has put settings in force. `asked(reply)`: an
+    administrator wants them read again, and `reply` takes the outcome.
+    """
 
     def __init__(
         self,
@@ -41,6 +49,8 @@ class Roster:
         self.children = [child for port in ports for child in self._places(port)]
         self.reaps = {port.number: Reaps() for port in ports}
         self.stopping = False  # whoever ends now was meant to
+        self.refreshed: Callable[[int, int], None] = lambda port, version: None
+        self.asked: Callable[[Callable[[dict[str, Any]], None]], None] = lambda reply: None
 
     def _places(self, port: Port) -> Iterator[Child]:
         """The children of `port`, in the order in which they are started; admin is the first's."""
@@ -111,11 +121,15 @@ class Roster:
                 process.ready_ns = time.monotonic_ns()
                 child.happen(ChildEvent.REPORT)
                 if child.role == "janitor":
-                    self._order(child.port)
+                    self._begin_orders(child.port)
             elif message.startswith(FAILED):
                 process.failure = message.removeprefix(FAILED).decode(errors="replace")
             elif message.startswith(REAPED) and child.role == "janitor":
                 self._settled(child.port, message)
+            elif message.startswith(REFRESHED) and child.role == "janitor":
+                self._refreshed(child.port, int(message.removeprefix(REFRESHED)))
+            elif message.startswith(ASKS) and child.role == "admin":
+                self.asked(partial(_reply, process, message.removeprefix(ASKS)))
         if message is not None:
             self._sources.remove(process.channel.fileno())
 
@@ -127,6 +141,47 @@ class Roster:
         child = next(c for c in self.children if c.port is port and (c.role, c.number) == place)
         child.happen(ChildEvent.REAPED)
         log.debug("child reaped", {"role": child.role, **child.fields, **outcome})
+
+    # -- other settings ------------------------------------------------------------------------
+
+    def refresh(self, port: Port, version: int, settings: bytes) -> None:
+        """Have the janitor of `port` put settings in force; `refreshed` is told when it has.
+
+        One that cannot be given them is replaced: its successor is forked with them.
+        """
+        reaps = self.reaps[port.number]
+        reaps.refresh(version, settings)
+        self._order(port)
+        for child, process in self.living("janitor"):
+            ready = child.port is port and child.state is ChildState.READY
+            if ready and not reaps.waiting[REFRESH, version]:
+                process.end()
+
+    def _begin_orders(self, port: Port) -> None:
+        """The janitor of `port` is ready."""
+        inherited = self.reaps[port.number].inherited()
+        if inherited:
+            self.refreshed(port.number, inherited)
+        self._order(port)
+
+    def _refreshed(self, port: Port, version: int) -> None:
+        if self.reaps[port.number].answered((REFRESH, version)):
+            self.refreshed(port.number, version)
+
+    def tell_admin(self, settings: bytes) -> None:
+        """What the daemon goes by from now on; an admin that cannot be told is replaced."""
+        for _, process in self.living("admin"):
+            if not process.send(TELLS + settings):
+                process.end()
+
+    def tell_readers(self, settings: bytes) -> None:
+        """What they go by from now on; one that does not listen is told again at each tick."""
+        for _, process in self.living("reader"):
+            process.tell(settings)
+
+    def tell_again(self) -> None:
+        for _, process in self.living():
+            process.tell_again()
 
     # -- burying ---------------------------------------------------------------------------------
 
@@ -188,6 +243,11 @@ class Roster:
         for child in self.children:
             if child.stacks:
                 child.stacks.close()
+
+
+def _reply(process: Process, number: bytes, answer: dict[str, Any]) -> None:
+    """To an admin that may be gone by now."""
+    process.send(ANSWERS + number + b" " + json.dumps(answer).encode())
 
 
 def _why(child: Child, process: Process, cause: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 | signal    | supervisor                                       | its children             |
 | SIGTERM   | leaves, drains, stops; a second one stops now    | leave it to the superv.  |
 | SIGINT    | drains, stops; a second one stops now            | leave it to the superv.  |
-| SIGHUP    | noted in the log; nothing is reloaded            | leave it to the superv.  |
+| SIGHUP    | reads the settings again: see `reload`           | leave it to the superv.  |
 | SIGCHLD   | looks which children were stopped or continued   | as Python has it         |
 | SIGUSR2   | as Python has it                                 | handlers: dump the stack |
 | SIGPIPE   | ignored                                          | ignored                  |

@@ -24,6 +24,7 @@ from . import ending
 from .children import Child
 from .failures import CANNOT_START, CannotStart
 from .lifecycle import WANTED, ChildState, Event, following
+from .reload import Reloads
 from .roles import Body, bodies_for, preload
 from .roster import Roster
 from .signals import SignalQueue
@@ -32,6 +33,7 @@ from .watch import TICK_NS, Watch
 
 if TYPE_CHECKING:
     from ..config import Settings
+    from ..settings.load import Source
 
 log = logging.getLogger("faircall.supervisor")
 
@@ -51,6 +53,7 @@ class Supervisor:
         ports: list[Port],
         bodies: Mapping[str, Body],
         on_ready: Callable[[list[str]], None] = lambda addresses: None,
+        read_again: Callable[[], Settings] | None = None,
     ) -> None:
         self.phase = Phase.STARTING
         self.status = 0
@@ -58,6 +61,8 @@ class Supervisor:
         self._sources, self._signals = Sources(), SignalQueue()
         self._roster = Roster(ports, bodies, self._sources, self._child_failed)
         self._watch = Watch(settings)
+        self._reloads = Reloads(settings, ports, self._roster, read_again, self._adopt)
+        self._roster.refreshed, self._roster.asked = self._reloads.answered, self._reloads.begin
         self._entered_ns = 0
         self._quiet = 0  # checks in a row that found nothing in flight
         self._enters = {
@@ -121,6 +126,7 @@ class Supervisor:
             for reaps in self._roster.reaps.values():
                 reaps.forgive(now_ns)
         self._roster.kill_silent_janitors(now_ns)
+        self._roster.tell_again()
 
     # -- events ----------------------------------------------------------------------------------
 
@@ -134,7 +140,7 @@ class Supervisor:
     def _happen(self, event: Event) -> None:
         """One event, by the table; BadTransition if it does not have it."""
         if event is Event.HUP:
-            log.warning("SIGHUP changes nothing: settings are not reloaded, restart the server", {})
+            self._reloads.begin()
         self._enter(following(self.phase, event), event)
 
     def _enter(self, phase: Phase, event: Event) -> None:
@@ -145,6 +151,16 @@ class Supervisor:
         log.info("phase", {"from": before, "to": phase, "because": event})
         self._publish(phase)
         self._enters[phase]()
+
+    def _adopt(self, settings: Settings) -> None:
+        """From now on the daemon goes by these."""
+        if settings.log.level != self._settings.log.level:
+            level = logging.getLevelName(settings.log.level.upper())
+            logging.getLogger().setLevel(level)
+            for port in self._ports:
+                port.shared.logged.set(level)
+        self._settings = settings
+        self._watch.configure(settings)
 
     def _publish(self, phase: Phase) -> None:
         self._entered_ns = time.monotonic_ns()
@@ -216,8 +232,12 @@ def serve(
     settings: Settings,
     target: str,
     on_ready: Callable[[list[str]], None] = lambda addresses: None,
+    source: Source | None = None,
 ) -> int:
-    """Serve `target` ("module:service") in the foreground until a signal ends it: exit status."""
+    """Serve `target` ("module:service") in the foreground until a signal ends it: exit status.
+
+    From `source` the settings came, and are read again at a reload.
+    """
     setup_logging(settings.log.format, settings.log.level)
     for note in settings.notes:
         log.warning("configuration", {"note": note})
@@ -233,10 +253,11 @@ def serve(
         log.info("starting", {**port.describe(), "service": target})
         for remark in port.remarks():
             log.warning("remark", {"port": port.number, "text": remark})
+    read_again = source.read_again if source else None
     gc.collect()
     gc.freeze()  # what the children share is not copied for the sake of reference counts alone
     try:
-        return Supervisor(settings, ports, bodies_for(target), on_ready).run()
+        return Supervisor(settings, ports, bodies_for(target), on_ready, read_again).run()
     finally:
         for port in ports:
             port.close()

@@ -44,10 +44,14 @@ class Watch:
     """`tick` looks at every child; at most four times a second."""
 
     def __init__(self, settings: Settings) -> None:
-        self._hang_grace_ns = settings.handlers.hang_grace_ms * 1_000_000
-        self._startup_s = settings.handlers.startup_timeout_s
+        self.configure(settings)
         self._amnesty_until_ns = 0
         self.ticked_ns = time.monotonic_ns()
+
+    def configure(self, settings: Settings) -> None:
+        """Go by these from now on."""
+        self._hang_grace_ns = settings.handlers.hang_grace_ms * 1_000_000
+        self._startup_s = settings.handlers.startup_timeout_s
 
     def tick(self, children: Iterable[Child], now_ns: int) -> bool:
         """Kill who has to be; whether this tick was so late that there is an amnesty."""

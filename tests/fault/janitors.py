@@ -112,17 +112,33 @@ def fewer_levels(world: World) -> Act:
 
 
 def arrival_order(world: World) -> Act:
+    """Whoever comes after the change goes behind all that wait."""
     waiting(world)
     act = changed(world, QueuePolicy(capacities=(8, 8, 8, 8), in_turn=False, max_principal=16))
-    tags = [tag for tag, call in world.calls.items() if call.level == 0]
+    before = {tag for tag, call in world.calls.items() if call.level == 0}
+    later = [world.call(who=who) for who in (4, 1)]
+
+    def repaired() -> None:
+        act.repaired()
+        assert world.reader(0).offer(later) == [0, 0]
 
     def finished() -> None:
         with world.table.queue_lock:
             in_turn = world.table.load_policy().in_turn
         if not in_turn:
-            assert world.run_order()[0] == tags, "not in the order of arrival"
+            order = world.run_order()[0]
+            assert set(order[:-2]) == before
+            assert order[-2:] == [call.tag for call in later], "not in the order of arrival"
 
-    return Act(operation=act.operation, repaired=act.repaired, finished=finished, keeps_order=False)
+    return Act(operation=act.operation, repaired=repaired, finished=finished, keeps_order=False)
+
+
+def many_fewer_levels(world: World) -> Act:
+    """More calls than one batch wait on levels that go: the lock is free between two stores."""
+    world.table.change.batch = 2
+    world.reader(0).offer([world.call(level=1 + n % 3, who=1 + n % 3) for n in range(4)])
+    world.reader(1).offer([world.call(level=3, who=1 + n % 3) for n in range(2)])
+    return changed(world, QueuePolicy(weights=(1,), capacities=(8,), in_turn=False))
 
 
 def rebuild_pages(world: World) -> Act:
@@ -155,5 +171,6 @@ SCENARIOS = [
     Scenario(set_weights),
     Scenario(fewer_levels),
     Scenario(arrival_order),
+    Scenario(many_fewer_levels),
     Scenario(rebuild_pages, POLICY),
 ]

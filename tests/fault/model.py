@@ -39,6 +39,7 @@ class QueueModel:
     held: dict[int, list[Place]] = field(default_factory=lambda: {0: [], 1: []})
     opens_ns: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 0})
     level_turn: list[int] = field(default_factory=lambda: [0] * MAX_LEVELS)
+    arrival_turn: list[int] = field(default_factory=lambda: [0] * MAX_LEVELS)
     last_turn: dict[tuple[int, int], int] = field(default_factory=dict)
     seq: int = 0
     cursor: int = 0
@@ -68,6 +69,8 @@ class QueueModel:
         if self.policy.in_turn:
             turn = max(turn, self.last_turn.get((call.who, level), 0) + 1)
             self.last_turn[call.who, level] = turn
+        else:
+            turn = max(turn, self.arrival_turn[level])
         self.waiting[call.tag] = Place(call, level, turn, self.seq)
         self.seq += 1
 
@@ -132,6 +135,8 @@ class QueueModel:
         with table.queue_lock:
             self.policy = table.load_policy()
         self.level_turn = list(q[table.rings.turn_word : table.rings.turn_word + MAX_LEVELS])
+        first = table.arrival_turn_word
+        self.arrival_turn = list(q[first : first + MAX_LEVELS])
         self.last_turn = {
             (who, level): q[table.last_turn0 + who * MAX_LEVELS + level]
             for who in range(world.shared.geometry.identities)

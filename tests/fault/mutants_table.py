@@ -128,8 +128,8 @@ MUTANTS = [
     mutant(
         "a changed policy is in force for what waits",
         "table.py",
-        "            self.recovery.rebuild_queue()  # moves and clamps what no longer fits\n",
-        "",
+        "        return self.change.put_in_force(policy)\n",
+        "        return False\n",
     ),
     # -- the rings and chains
     mutant(

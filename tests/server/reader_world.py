@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import socket
+from dataclasses import replace
 from typing import Any
 
 from faircall.server.acceptor.handoff import Handoff
@@ -70,7 +71,7 @@ class World:
         waiting: WaitLimits | None = None,
     ) -> None:
         self.now_ns = START_NS
-        self.shared = Shared(geometry, policy)
+        self.shared = Shared(geometry, replace(policy, backoff=backoff))
         self.seen: list[Call] = []  # what `context` found
         self.service = service_of(self)
         self.handoff = Handoff()
@@ -80,7 +81,6 @@ class World:
             "limits": limits or ClientLimits(),
             "admission_limits": admission or AdmissionLimits(),
             "timeouts": timeouts or Timeouts(),
-            "backoff": backoff,
             "waiting": waiting or WaitLimits(),
             "identities": geometry.identities,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -40,7 +41,7 @@ METHODS: Mapping[str, AdminMethod] = {"echo": lambda params: params, "fail": fai
 
 def ask(message: object) -> Any:
     raw = message if isinstance(message, bytes) else json.dumps(message).encode()
-    answer = answer_message(METHODS, raw)
+    answer = asyncio.run(answer_message(METHODS, raw))
     return json.loads(answer) if answer else None
 
 
@@ -94,6 +95,25 @@ def test_every_method_refuses_parameters_that_it_does_not_have(port: Port) -> No
             assert method(nothing)
         with pytest.raises(RpcError, match="takes none"):
             method({"port": name})
+
+
+def test_settings_are_read_again_where_that_is_possible(port: Port) -> None:
+    async def refresh() -> dict[str, Any]:
+        return {"version": 1}
+
+    async def fails() -> dict[str, Any]:
+        raise RpcError(-32000, "faircall.toml:3: wrong")
+
+    name = "faircall.refresh_call_queue"
+    message = json.dumps(request(name)).encode()
+    answers = [
+        json.loads(asyncio.run(answer_message(AdminMethods([port], each).methods, message)))
+        for each in (refresh, fails)
+    ]
+    assert answers[0]["result"] == {"version": 1}
+    assert answers[1]["error"]["message"] == "faircall.toml:3: wrong"
+    with pytest.raises(RpcError, match="takes none"):
+        AdminMethods([port], refresh).methods[name]([1])
 
 
 def test_the_phase_says_since_when(port: Port) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -141,3 +142,38 @@ def test_blocked_calls_leave_with_their_connection(blocking: World) -> None:
     blocking.run()
     blocking.verify()
     assert client.ended or not client.read()
+
+
+# -- a reload ------------------------------------------------------------------------------------
+
+
+def test_calls_that_are_blocked_stay_so_when_back_off_is_switched_on(blocking: World) -> None:
+    """They were let in under the other rule; those that come later are refused."""
+    client = blocking.connect()
+    client.send(numbered(1, ROOM + 2))
+    blocking.read()
+    blocking.shared.table.set_policy(FEW)
+    blocking.read()
+    other = blocking.connect()
+    other.send(numbered(7, 1))
+    blocking.read()
+    assert reasons(other.answers()) == [(7, "queue_full")]
+    blocking.run()
+    assert sorted(each["id"] for each in client.answers()) == list(range(1, ROOM + 3))
+    assert paused(blocking) == [0, 0]
+    blocking.verify()
+
+
+def test_back_off_that_is_switched_off_refuses_nobody_any_more(make_world: Make) -> None:
+    world = make_world(policy=FEW)
+    client = world.connect()
+    client.send(numbered(1, ROOM + 1))
+    world.read()
+    assert reasons(client.answers()) == [(ROOM + 1, "queue_full")]
+    world.shared.table.set_policy(replace(FEW, backoff=False))
+    client.send(numbered(ROOM + 2, 2))
+    world.read()
+    assert paused(world) == [2]
+    world.run()
+    assert [each["id"] for each in client.answers() if "error" in each] == [ROOM + 1]
+    world.verify()

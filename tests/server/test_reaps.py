@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from faircall.server.janitor.reaps import SILENCE_NS, Reaps, answer, order_of, parse_answer
+from faircall.server.janitor.reaps import (
+    REFRESH,
+    REFRESH_NS,
+    SILENCE_NS,
+    Reaps,
+    answer,
+    order_of,
+    parse_answer,
+    refresh_of,
+)
 
 SECOND = 1_000_000_000
 
@@ -96,3 +105,42 @@ def test_orders_and_answers_are_read_as_they_are_written() -> None:
 def test_what_is_no_order_is_refused(message: bytes) -> None:
     with pytest.raises(ValueError, match=r"order|unpack|invalid literal"):
         order_of(message)
+
+
+# -- settings ------------------------------------------------------------------------------------
+
+
+def test_settings_are_an_order_like_others() -> None:
+    reaps, janitor = Reaps(), Janitor()
+    reaps.refresh(1, b"a b\n c")
+    reaps.send(janitor.send, SECOND)
+    assert [refresh_of(order) for order in janitor.orders] == [(1, b"a b\n c")]
+    assert not reaps.silent(SECOND + REFRESH_NS)
+    assert reaps.silent(SECOND + REFRESH_NS + 1)
+    assert reaps.answered((REFRESH, 1))
+    assert not reaps.silent(99 * SECOND)
+    assert refresh_of(b"reap handler 1") is None
+
+
+def test_of_settings_only_the_last_count() -> None:
+    reaps, janitor = Reaps(), Janitor()
+    reaps.refresh(1, b"old")
+    reaps.send(janitor.send, 1)
+    reaps.refresh(2, b"new")
+    reaps.send(janitor.send, 1)
+    assert [refresh_of(order) for order in janitor.orders] == [(1, b"old"), (2, b"new")]
+    assert not reaps.answered((REFRESH, 1))
+    assert reaps.answered((REFRESH, 2))
+
+
+def test_a_successor_is_forked_with_settings_and_is_not_asked_again() -> None:
+    reaps, successor = Reaps(), Janitor()
+    reaps.add(("handler", 0))
+    reaps.refresh(3, b"settings")
+    reaps.janitor_died(silent=False)
+    reaps.janitor_died(silent=False)  # the successor, before it was ready
+    reaps.refresh(4, b"later")  # after the fork of the next
+    assert reaps.inherited() == 3
+    assert reaps.inherited() == 0
+    reaps.send(successor.send, 1)
+    assert successor.orders == [b"reap handler 0", b"refresh 4 later"]

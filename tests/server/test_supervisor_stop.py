@@ -114,10 +114,11 @@ def test_a_stop_hook_that_takes_for_ever_is_not_waited_for(start: Start, tmp_pat
     assert d.stop() == 0
 
 
-def test_sighup_changes_nothing_but_the_log(start: Start) -> None:
+def test_sighup_without_a_source_is_refused_in_the_log(start: Start) -> None:
     d = start()
     d.send(signal.SIGHUP)
-    until(lambda: [e for e in d.log() if e["event"].startswith("SIGHUP changes nothing")])
+    (refused,) = until(lambda: d.log("reload refused"))
+    assert "they were not read from a file" in refused["reason"]
     assert d.phase() == Phase.RUNNING
     assert d.call("pid")[0] == Status.RESULT
     assert d.stop() == 0

@@ -235,19 +235,19 @@ def test_a_loop_is_noticed() -> None:
         follow(words.reshape(-1).data, SLOT_WORDS, 0)
 
 
-def test_waiting_calls_keep_their_order_when_the_policy_changes(make_world: MakeWorld) -> None:
+def test_waiting_calls_keep_their_turns_when_the_policy_changes(make_world: MakeWorld) -> None:
     """From in turn to the order of arrival: later calls do not overtake."""
     world = make_world(POLICY)
-    tags = offer(world, 1, 1, 1, 2)
+    one, two, three, other = offer(world, 1, 1, 1, 2)
     world.table.set_policy(ARRIVAL_ORDER)
     assert world.audit() == []
-    tags += offer(world, 3, 3, reader=1)
+    later = offer(world, 3, 3, reader=1)
     list(drawn(world))
-    assert world.ledger.run_order(0) == tags
+    assert world.ledger.run_order(0) == [one, other, two, three, *later]
 
 
-def test_calls_of_a_level_that_goes_keep_their_turns(make_world: MakeWorld) -> None:
-    """They join the lowest level as many turns ahead as they were, and later ones come behind."""
+def test_calls_of_a_level_that_goes_take_turns_on_the_lowest(make_world: MakeWorld) -> None:
+    """They come behind those of their callers that wait there, and later ones behind them."""
     world = make_world(ROOMY, WIDE)
     for _ in range(20):  # the levels' turns are far apart
         offer(world, 1, level=3)

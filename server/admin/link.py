@@ -1,0 +1,75 @@
+"""The admin process's line to the supervisor, over its channel.
+
+to the supervisor     "refresh ID"           read the settings again
+from it               "refreshed ID JSON"    how that ended: see `supervisor.reload`
+                      "settings PICKLE"      what the daemon goes by from now on
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import pickle
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from ...workers.errors import APPLICATION_ERROR, INTERNAL_ERROR, RpcError
+
+if TYPE_CHECKING:
+    from ..config import Settings
+
+REFRESH, REFRESHED, SETTINGS = b"refresh ", b"refreshed ", b"settings "
+LONGEST_MESSAGE = 1 << 20  # bytes
+PATIENCE_S = 60.0  # a janitor that has to be replaced takes some seconds
+
+
+class SupervisorLink:
+    """`adopt` is told of other settings; `ended`: the supervisor has said the last word."""
+
+    def __init__(self, channel: socket.socket, adopt: Callable[[Settings], None]) -> None:
+        self.ended = False
+        self._channel, self._adopt = channel, adopt
+        self._ids = itertools.count(1)
+        self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
+
+    def listen(self) -> None:
+        """From now on, in the loop that runs."""
+        self._channel.setblocking(False)
+        asyncio.get_running_loop().add_reader(self._channel, self._hear)
+
+    async def refresh(self) -> dict[str, Any]:
+        """Have the settings read again; what that changed. RpcError with why it changed nothing."""
+        number = next(self._ids)
+        answer = self._asked[number] = asyncio.get_running_loop().create_future()
+        try:
+            self._channel.send(REFRESH + str(number).encode())
+            async with asyncio.timeout(PATIENCE_S):
+                found: dict[str, Any] = await answer
+        except (OSError, TimeoutError):
+            text = f"the supervisor has not answered for {PATIENCE_S:.0f} s: look into its log"
+            raise RpcError(INTERNAL_ERROR, text) from None
+        finally:
+            del self._asked[number]
+        if "error" in found:
+            raise RpcError(APPLICATION_ERROR, found["error"])
+        return found
+
+    def _hear(self) -> None:
+        try:
+            message = self._channel.recv(LONGEST_MESSAGE)
+        except BlockingIOError:
+            return
+        except OSError:
+            message = b""
+        if not message:
+            self.ended = True
+            asyncio.get_running_loop().remove_reader(self._channel)
+        elif message.startswith(SETTINGS):
+            self._adopt(pickle.loads(message.removeprefix(SETTINGS)))  # the supervisor's own
+        elif message.startswith(REFRESHED):
+            number, answer = message.removeprefix(REFRESHED).split(b" ", 1)
+            if (asked := self._asked.get(int(number))) and not asked.done():
+                asked.set_result(orjson.loads(answer))

@@ -1,0 +1,280 @@
+"""`faircall reload`, SIGHUP and `faircall.refresh_call_queue`, on a daemon that serves calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faircall.server.cli import main
+
+from ..daemon import PROBE, TCP, Daemon, until
+from ..raw import Raw, request
+from .conftest import UNIX, Serve
+
+pytestmark = pytest.mark.slow
+
+FIFO = '"callqueue.impl" = "LinkedBlockingQueue"\ncallqueue.total-capacity = 4096\n'
+TWO = "scheduler.priority.levels = 2\nfaircallqueue.multiplexer.weights = [5, 1]\n"
+QUICK = "decay-scheduler.period-ms = 100\n"
+
+
+class Configured:
+    """A daemon and its file; `reload` gives the exit status and what was printed."""
+
+    def __init__(self, daemon: Daemon, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.daemon, self._file, self._capsys = daemon, file, capsys
+
+    def write(self, port: str = "", more: str = "") -> None:
+        self._file.write_text(f"{more}\n[ipc.0]\n{port}")
+
+    def reload(self, *args: str) -> tuple[int, str]:
+        self._capsys.readouterr()
+        status = main(["reload", "--to", str(self.daemon.admin_socket), *args])
+        said = self._capsys.readouterr()
+        return status, said.out + said.err
+
+    def change(self, port: str = "", more: str = "") -> dict[str, Any]:
+        """Write, reload; what was answered."""
+        self.write(port, more)
+        status, said = self.reload("--json")
+        assert status == 0, said
+        answer: dict[str, Any] = json.loads(said)
+        return answer
+
+    def queue(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.daemon.stats()["ports"][0]["queue"]
+        return found
+
+    def logged(self, event: str) -> list[dict[str, Any]]:
+        """Without the moments."""
+        found = [dict(line) for line in self.daemon.events(event)]
+        for line in found:
+            del line["time"]
+        return found
+
+
+@pytest.fixture
+def d(serve: Serve, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Configured:
+    file = tmp_path / "faircall.toml"
+    file.write_text(f"[ipc.0]\n{QUICK}")
+    args = ("--config", str(file), "--handlers", "2", "--readers", "2", "--trust-loopback")
+    daemon = serve(PROBE, *args, "--set", "limits.max-batch=50", binds=(TCP, UNIX + "#0"))
+    return Configured(daemon, file, capsys)
+
+
+def keys(changes: list[dict[str, str]]) -> set[str]:
+    return {change["key"].removeprefix("ipc.0.") for change in changes}
+
+
+def test_live_keys_are_applied_and_others_reported(d: Configured) -> None:
+    more = "[limits]\nmax-batch = 9\nmax-depth = 64\n[log]\nlevel = 'debug'\n"
+    changed = d.change(f"{TWO}{QUICK}callqueue.total-capacity = 1_000_000\n", more)
+    assert {"scheduler.priority.levels", "faircallqueue.multiplexer.weights", "log.level"} <= keys(
+        changed["applied"]
+    )
+    levels = next(c for c in changed["applied"] if c["key"].endswith("priority.levels"))
+    assert (levels["old"], levels["new"]) == ("4", "2")
+    # the flag still counts before the file; the segment has not slots for a million
+    assert keys(changed["needs_restart"]) == {"limits.max-depth", "callqueue.total-capacity"}
+    assert "limits.max-batch" in changed["unchanged"]["keys"]
+    queue = d.queue()
+    assert [level["weight"] for level in queue["levels"]] == [5, 1]
+    assert sum(level["capacity"] for level in queue["levels"]) == 4096
+    status, said = d.reload()
+    assert status == 0
+    assert said.startswith("applied: 0\nunchanged: ")
+    assert "  limits.max-depth: 128 runs, 64 is configured\n" in said
+    assert "limits.max-batch" in d.reload("--verbose")[1]
+
+
+@pytest.mark.parametrize(
+    ("port", "more", "wrong"),
+    [
+        (TWO + "decay-scheduler.thresholds = [1, 2]\n", "", "decay-scheduler.thresholds = [1, 2]"),
+        (TWO + "no.such.key = 1\n", "", "no.such.key = 1: unknown key"),
+        (TWO, "[limits\n", "faircall.toml"),
+        (TWO + "callqueue.total-capacity = 100_000\ncallqueue.capacity.weights = [9000, 1]\n", "",
+         "callqueue.total-capacity = 100000"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_wrong_changes_nothing(
+    d: Configured, port: str, more: str, wrong: str
+) -> None:
+    before = d.queue()["levels"]
+    d.write(port, more)
+    status, said = d.reload()
+    assert status == 2
+    assert "nothing was changed" in said
+    assert wrong in said
+    assert wrong in d.daemon.event("reload refused")["reason"]
+    assert d.queue()["levels"] == before
+    with Raw(d.daemon.tcp) as raw:
+        assert raw.call("echo", 1) == 1
+    assert d.change(QUICK)["applied"] == []
+
+
+def test_a_signal_and_the_command_log_the_same(d: Configured) -> None:
+    d.change(TWO + QUICK)
+    d.change(QUICK)
+    d.write(TWO + QUICK)
+    d.daemon.send(signal.SIGHUP)
+    until(lambda: len(d.logged("reloaded")) == 3, "the third reload")
+    by_command, back, by_signal = d.logged("reloaded")
+    assert by_signal == by_command
+    assert by_command != back
+    assert len(d.queue()["levels"]) == 2
+
+
+def test_a_successor_of_any_process_goes_by_the_new_settings(d: Configured) -> None:
+    d.change(f"{TWO}{QUICK}backoff.enable = false\n")
+    for role in ("janitor", "reader", "admin"):
+        before = d.daemon.child(role)
+        os.kill(before, signal.SIGKILL)
+        _replaced(d.daemon, role, before)
+    until(lambda: _answers(d.daemon), "stats")
+    queue = d.queue()
+    assert [level["weight"] for level in queue["levels"]] == [5, 1]
+    assert queue["backoff"] is False
+    assert d.change(f"{TWO}{QUICK}backoff.enable = false\n")["applied"] == []
+
+
+def _replaced(daemon: Daemon, role: str, before: int) -> None:
+    until(lambda: daemon.child(role) != before, f"another {role}")
+
+
+def _answers(daemon: Daemon) -> bool:
+    try:
+        return bool(daemon.stats())
+    except OSError:
+        return False
+
+
+def test_a_janitor_that_is_stopped_meanwhile_does_not_lose_a_reload(d: Configured) -> None:
+    os.kill(d.daemon.child("janitor"), signal.SIGSTOP)
+    assert "scheduler.priority.levels" in keys(d.change(TWO + QUICK)["applied"])
+    assert len(d.queue()["levels"]) == 2
+
+
+def test_levels_follow_from_the_same_history_after_a_reload(d: Configured) -> None:
+    """A period so long that no sweep could tell it anew."""
+    with Raw(d.daemon.tcp) as heavy, Raw(d.daemon.unix) as light:
+        heavy.ask("faircall.hello", "heavy")
+        light.ask("faircall.hello", "light")
+        for _ in range(100):
+            heavy.call("echo", 1)
+        light.call("echo", 1)
+        until(lambda: heavy.call("about")["level"] == 3, "a sweep")
+        long = "decay-scheduler.period-ms = 3600000\n"
+        d.change(long)
+        sweeps = d.daemon.stats()["ports"][0]["sweeps"]["done"]
+        seen = [heavy.call("about")["level"]]
+        for port in (TWO, FIFO, "scheduler.impl = 'DefaultRpcScheduler'\n", ""):
+            d.change(long + port)
+            seen.append(heavy.call("about")["level"])
+            assert light.call("about")["level"] == 0
+        assert d.daemon.stats()["ports"][0]["sweeps"]["done"] == sweeps
+    assert seen == [3, 1, 0, 0, 3]
+
+
+def test_another_period_begins_at_once(d: Configured) -> None:
+    d.change("decay-scheduler.period-ms = 3600000\n")
+    d.change("decay-scheduler.period-ms = 50\n")
+    before = d.daemon.stats()["ports"][0]["sweeps"]["done"]
+    until(lambda: d.daemon.stats()["ports"][0]["sweeps"]["done"] > before + 2, "sweeps")
+
+
+class Load(threading.Thread):
+    """One client that keeps calls in flight until it is told to end; what was answered, by id."""
+
+    def __init__(self, address: str, user: str, window: int) -> None:
+        super().__init__()
+        self.ended, self.sent = threading.Event(), 0
+        self.answers: Counter[int] = Counter()
+        self.failed: list[Any] = []
+        self._raw, self._window = Raw(address), window
+        self._raw.ask("faircall.hello", user)
+
+    def run(self) -> None:
+        with self._raw as raw:
+            while not self.ended.is_set():
+                ids = range(self.sent, self.sent + self._window)
+                raw.send(*(request("echo", id_, id=id_ + 1) for id_ in ids))
+                self.sent += self._window
+                self._take(raw, self._window)
+
+    def _take(self, raw: Raw, count: int) -> None:
+        for _ in range(count):
+            answer = raw.receive()
+            self.answers[answer["id"]] += 1
+            if answer.get("result") != answer["id"] - 1:
+                self.failed.append(answer)
+
+
+# From four levels to two and back, other weights and schedulers, FIFO and back, and more levels.
+RELOADS = (
+    TWO + QUICK,
+    QUICK,
+    QUICK + "faircallqueue.multiplexer.weights = [1, 2, 3, 4]\ncallqueue.in-turn = false\n",
+    QUICK + "scheduler.impl = 'HistoryRpcScheduler'\nbackoff.enable = false\n",
+    QUICK + "scheduler.impl = 'DefaultRpcScheduler'\nfaircallqueue.scan = 'cursor'\n",
+    QUICK + FIFO,
+    QUICK + "scheduler.priority.levels = 15\n",
+)
+
+
+def levels_of(port: str) -> int:
+    return {TWO + QUICK: 2, QUICK + FIFO: 1, RELOADS[-1]: 15}.get(port, 4)
+
+
+def test_under_load_every_call_is_answered_once_and_none_fails(d: Configured) -> None:
+    loads = [
+        Load(address, user, window)
+        for address, user, window in (
+            (d.daemon.tcp, "heavy", 100),
+            (d.daemon.unix, "heavy", 100),
+            (d.daemon.tcp, "light", 3),
+            (d.daemon.unix, "middle", 40),
+        )
+    ]
+    for load in loads:
+        load.start()
+    try:
+        for number, port in enumerate(2 * RELOADS):
+            if number == len(RELOADS):  # one janitor dies, with or before the order
+                os.kill(d.daemon.child("janitor"), signal.SIGKILL)
+            assert d.change(port)["applied"]
+            assert len(d.queue()["levels"]) == levels_of(port)
+        until(lambda: sum(load.sent for load in loads) > 5000, "calls")
+    finally:
+        for load in loads:
+            load.ended.set()
+        for load in loads:
+            load.join()
+    for load in loads:
+        assert load.failed == []
+        assert load.answers == Counter(range(1, load.sent + 1))
+    assert not d.daemon.events("reader died")
+    assert not d.daemon.events("handler died")
+
+
+def test_a_log_level_reaches_every_process(d: Configured) -> None:
+    """And those that are forked later."""
+    before = d.daemon.child("handler")
+    d.change(QUICK, "[log]\nlevel = 'error'\n")
+    os.kill(before, signal.SIGKILL)
+    after = until(lambda: [p for p in d.daemon.children().get("handler", []) if p != before][1:])
+    assert len(after) == 1
+    with Raw(d.daemon.tcp) as raw:
+        assert raw.call("echo", 1) == 1
+    assert not d.daemon.events("handler died")
+    d.change(QUICK, "[log]\nlevel = 'debug'\n")
+    with Raw(d.daemon.tcp) as raw:
+        raw.ask("die", signal.SIGKILL)
+    d.daemon.event("handler died")
