@@ -14,6 +14,7 @@ from typing import Any
 
 from faircall.server.acceptor.handoff import Handoff
 from faircall.server.reader.admission import AdmissionLimits
+from faircall.server.reader.caller_rules import CallerRules
 from faircall.server.reader.client_limits import ClientLimits
 from faircall.server.reader.connection import Connection
 from faircall.server.reader.reader import Reader
@@ -66,6 +67,7 @@ class World:
         timeouts: Timeouts | None = None,
         wire: WireLimits | None = None,
         handler: HandlerLimits | None = None,
+        rules: CallerRules | None = None,
     ) -> None:
         self.now_ns = START_NS
         self.shared = Shared(geometry, policy)
@@ -78,6 +80,7 @@ class World:
             "limits": limits or ClientLimits(),
             "admission_limits": admission or AdmissionLimits(),
             "timeouts": timeouts or Timeouts(),
+            "rules": rules,
             "backoff": backoff,
             "identities": geometry.identities,
         }
