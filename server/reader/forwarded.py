@@ -32,7 +32,7 @@ def client_of(forwarded: str, proxies: TrustedPeers) -> str:
 def _address(text: str) -> str:
     """An IP address, with or without a port: 192.0.2.7:80, 2001:db8::1, [2001:db8::1]:80."""
     host = text
-    if text.startswith("["):
+    if text.startswith("[") and "]" in text:
         host, _, port = text[1:].partition("]")
         port = port.removeprefix(":")
     elif text.count(":") == 1:
