@@ -39,7 +39,13 @@ IDENTITY_PROVIDERS = implementation(
     "AddressIdentityProvider",
     "UserMethodIdentityProvider",
     "GroupIdentityProvider",
-    aliases={},
+    aliases={
+        "user": "UserIdentityProvider",
+        "context": "CallerContextIdentityProvider",
+        "address": "AddressIdentityProvider",
+        "user+method": "UserMethodIdentityProvider",
+        "group": "GroupIdentityProvider",
+    },
     plugin=True,
 )
 COST_PROVIDERS = implementation(
@@ -169,7 +175,8 @@ class Scheduler:
         IDENTITY_PROVIDERS,
         "UserIdentityProvider",
         "Who is charged for a call: the user, its context (below the user), the client's address,"
-        " user and method, the user's group, or what a function of yours says.",
+        " user and method, the user's group, or what a function of yours says. In short: user,"
+        " context, address, user+method, group.",
         key="identity-provider.impl",
         hadoop="identity-provider.impl",
     )

@@ -55,14 +55,14 @@ class Authentication:
         self, connection: Connection, user: str | None, token: str | None, now_ns: int
     ) -> str:
         """`faircall.hello`: who calls from now on; ClaimRefused leaves all as it was."""
-        name, caller = user or "", None
+        name, caller, claimed = user or "", None, False
         if token is not None:
             name = self._user_of(token)
             caller = self._callers.get(name, now_ns)
         if user is not None and (caller is None or user != name):
-            name, caller = user, self._callers.claimed(connection.peer, user, now_ns)
+            name, caller, claimed = user, self._callers.claimed(connection.peer, user, now_ns), True
         if caller is not None:
-            connection.become(caller, name if caller.newcomers else "")
+            connection.become(caller, name if caller.newcomers else "", claimed)
         return name
 
     def _of_request(self, connection: Connection, http: HttpMeta, now_ns: int) -> Who:

@@ -103,14 +103,15 @@ class Connection:
         self._chunks: list[bytes] = []
         self._rest: bytes | memoryview = b""
 
-    def become(self, caller: Caller, user: str = "") -> None:
-        """It is known who calls; what it holds counts for that caller now.
+    def become(self, caller: Caller, user: str = "", claimed: bool = True) -> None:
+        """It is known who calls, `claimed` by a trusted peer; what it holds counts for that caller.
 
         `user` is the name of one who has no account of its own yet: `caller` is that of newcomers.
         """
         self._count_for(caller)
         self.who = Who(caller, user, self.peer.address)
-        self.claimed = self.authenticated = True
+        self.claimed = self.claimed or claimed
+        self.authenticated = True
         self.plain = not user
 
     def introduce(self, peer: Peer, caller: Caller) -> None:

@@ -56,6 +56,7 @@ def test_a_token_says_who_a_stream_is(make_world: Make, tokens: PairFile) -> Non
     assert client.answers()[0]["result"] == {"user": "anna", "server": "faircall"}
     assert users(world) == ["anna"]
     assert world.charged("anna") == (1, 1)
+    assert not world.connection().claimed  # it is one user's connection, not a proxy's
     client.send(call("faircall.hello", {"token": "t0k-bert"}) + call("seen"))
     assert users(world) == ["anna", "bert"]
 
