@@ -133,7 +133,7 @@ class Admission:
         account: Account = who.caller
         if self._refuse_unknown(who, pending):
             pass
-        elif self._identities is not None and self._row_of(request.method) >= 0:
+        elif self._identities is not None and self._is_known(request.method):
             context = (request.meta and request.meta.caller_context) or (http and http.context)
             account = self._identities.of(who, context or None, request.method, now_ns)
             self._take_request(who, account, pending, request, http, now_ns)
@@ -150,7 +150,9 @@ class Admission:
         http: HttpMeta | None,
         now_ns: int,
     ) -> None:
-        row = self._row_of(request.method)
+        row = self._rows.get(request.method)
+        if row is None:
+            row = self._find_method(request.method)
         if row < 0:
             self._counts[_INVALID] += 1
             self._replies.refuse(pending, refusals.unknown_method(request.method))
@@ -243,10 +245,8 @@ class Admission:
             self._replies.refuse(pending, refusals.unauthenticated(who.refusal), message)
         return bool(who.refusal)
 
-    def _row_of(self, method: str) -> int:
-        """The row of a method; -1 if it is not known."""
-        row = self._rows.get(method)
-        return self._find_method(method) if row is None else row
+    def _is_known(self, method: str) -> bool:
+        return method in self._rows or self._find_method(method) >= 0
 
     def _find_method(self, name: str) -> int:
         row = self._names.methods.find(name)
