@@ -34,7 +34,7 @@ _ADVICE = {
     DEADLINE_EXCEEDED: "give the call a longer timeout, or the server less work",
     SHUTTING_DOWN: "try another server",
     TOO_LARGE: "send or ask for less, or raise the limit of the server",
-    UNAUTHENTICATED: "check whom the server trusts to name a user: identity.trusted-peers",
+    UNAUTHENTICATED: "check the token, and whom the server trusts: identity.trusted-peers",
     STANDBY: "try another server",
 }
 

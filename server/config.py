@@ -21,7 +21,7 @@ from .settings.bind_address import BindAddress
 from .settings.declaration import ConfigError, Derived, integer, ms, setting
 from .settings.kinds import FLAG, TEXT, choice
 from .settings.lists import NAMES
-from .settings.places import ADDRESSES, PEERS
+from .settings.places import ADDRESSES, PEERS, PROXIES
 
 __all__ = ["SECTIONS", "ConfigError", "PortSettings", "Settings"]
 
@@ -163,6 +163,34 @@ class Identity:
     )
     trust_loopback: bool = setting(
         FLAG, False, "Also trust every TCP peer on this machine (127.0.0.0/8 and ::1)."
+    )
+    token_file: str = setting(
+        TEXT,
+        "",
+        "File of bearer tokens, one `TOKEN USER` a line, # before comments; only its owner may have"
+        " access. Read again when it changes. Empty: no tokens.",
+    )
+    require: bool = setting(
+        FLAG,
+        False,
+        "Refuse who is not authenticated: by a Unix socket, a token, or a trusted peer's word.",
+    )
+    trusted_proxies: tuple[str, ...] = setting(
+        PROXIES,
+        (),
+        "Proxies that may say which address calls (X-Forwarded-For, PROXY protocol): addresses and"
+        " networks on TCP; unix, uid:NUMBER or user:NAME on Unix sockets.",
+    )
+    proxy_protocol: bool = setting(
+        FLAG,
+        False,
+        "Connections of trusted proxies begin with a header of the PROXY protocol, version 1 or 2.",
+    )
+    group_file: str = setting(
+        TEXT,
+        "",
+        "Groups for GroupIdentityProvider, one `USER GROUP` a line; read again when it changes."
+        " Empty: the user's primary Unix group.",
     )
 
 

@@ -38,7 +38,14 @@ IDENTITY_PROVIDERS = implementation(
     "CallerContextIdentityProvider",
     "AddressIdentityProvider",
     "UserMethodIdentityProvider",
-    aliases={},
+    "GroupIdentityProvider",
+    aliases={
+        "user": "UserIdentityProvider",
+        "context": "CallerContextIdentityProvider",
+        "address": "AddressIdentityProvider",
+        "user+method": "UserMethodIdentityProvider",
+        "group": "GroupIdentityProvider",
+    },
     plugin=True,
 )
 COST_PROVIDERS = implementation(
@@ -114,6 +121,15 @@ class CallQueue:
         hadoop_default=False,
         live=True,
     )
+    newcomer_calls: int = integer(
+        20,
+        "Calls after which a new name has a row of its own (the next sweep gives it one, too);"
+        " until then it shares the account of who brought it. 0: a row at once.",
+        0,
+        1_000_000,
+        key="callqueue.newcomer-calls",
+        hadoop_default=0,
+    )
     max_wait_ms: int = ms(
         0,
         "Refuse a call whose expected wait is longer; 0: no limit.",
@@ -176,7 +192,9 @@ class Scheduler:
     identity_provider: str = setting(
         IDENTITY_PROVIDERS,
         "UserIdentityProvider",
-        "Who is charged for a call.",
+        "Who is charged for a call: the user, its context (below the user), the client's address,"
+        " user and method, the user's group, or what a function of yours says. In short: user,"
+        " context, address, user+method, group.",
         key="identity-provider.impl",
         hadoop="identity-provider.impl",
     )

@@ -45,6 +45,7 @@ class Counter(enum.IntEnum):
     REAPED = 23
     SHUTTING_DOWN = 24  # refused because the server stops
     REFUSED_CONNECTIONS = 25  # closed by the acceptor: too many, or no reader took them
+    IDENTITY_UNKNOWN = 26  # calls for which the identity provider had none, or raised
 
 
 class Columns:

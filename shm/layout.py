@@ -165,8 +165,8 @@ SLOT = _record(
     "turn",
     "next",  # slot + 1 in its chain; 0 = none
     "prev",
-    "identity",  # generation << 32 | row
-    "principal",  # generation << 32 | row: who is charged and takes turns
+    "identity",  # generation << 32 | row: who is charged, whose level it has
+    "principal",  # generation << 32 | row: who takes turns, whose waiting calls are bounded
     "call",  # method | class << 32 | flags << 40 | scheduled level << 48
     "limiters:4",  # LIMITERS_PER_CALL rows of 32 bits, row + 1; 0 = none
     "held_by",  # limiter row + 1, while HELD

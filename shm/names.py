@@ -146,13 +146,13 @@ class Names:
         with self.lock:
             self.identities.put(OTHERS, OTHERS_NAME)
 
-    def identity(self, name: str, now_ns: int) -> int:
-        """The row of `name`, a new one if it has none; OTHERS when the table is full."""
+    def identity(self, name: str, now_ns: int, level: int = 0) -> int:
+        """The row of `name`, a new one at `level` if it has none; OTHERS when the table is full."""
         row = self.identities.find(name)
         if row < 0:
             with self.lock:
                 row = self.identities.find(name)
-                row = self._new_identity(name) if row < 0 else row
+                row = self._new_identity(name, level) if row < 0 else row
         self.identities.q[self.word(row, "used_ns")] = now_ns
         return row
 
@@ -204,12 +204,12 @@ class Names:
         self.identities.rebuild_index()
         self.methods.rebuild_index()
 
-    def _new_identity(self, name: str) -> int:
+    def _new_identity(self, name: str, level: int) -> int:
         row = self.identities.free_row()
         if row < 0:
             return OTHERS
         self._last_turns[row] = 0
         spent = int(self.costs[:, row].sum()) & 0xFFFF_FFFF_FFFF_FFFF
         called = int(self.calls[:, row].sum())
-        fresh = dict.fromkeys(("level", "decayed", "raw", "waiting", "quarantined"), 0)
-        return self.identities.put(row, name, seen=spent, calls_seen=called, **fresh)
+        fresh = dict.fromkeys(("decayed", "raw", "waiting", "quarantined"), 0)
+        return self.identities.put(row, name, level=level, seen=spent, calls_seen=called, **fresh)

@@ -243,3 +243,17 @@ def test_what_has_no_effect_in_hadoop_either_is_noted(hadoop: Hadoop) -> None:
 def test_in_toml_the_number_of_top_users_is_set_with_the_port(load: Load) -> None:
     settings = load("[ipc.8020]\ndecay-scheduler.metrics.top.user.count = 4")
     assert settings.ports[8020].decay_scheduler.metrics_top_user_count == 4
+
+
+def test_newcomers_are_ours_and_identity_providers_have_hadoops_names(
+    hadoop: Hadoop, load: Load
+) -> None:
+    provider = "org.apache.hadoop.ipc.CallerContextIdentityProvider"
+    settings = hadoop({"identity-provider.impl": provider})
+    assert value(settings, "scheduler.identity_provider") == "CallerContextIdentityProvider"
+    assert value(settings, "callqueue.newcomer_calls") == 0
+    explicit = load('[ipc.8020]\ncallqueue.impl = "FairCallQueue"\n')
+    assert value(explicit, "callqueue.newcomer_calls") == 0
+    ours = load('[ipc.8020]\nidentity-provider.impl = "user+method"\n')
+    assert value(ours, "scheduler.identity_provider") == "UserMethodIdentityProvider"
+    assert value(ours, "callqueue.newcomer_calls") == 20

@@ -5,7 +5,12 @@ import pwd
 
 import pytest
 
-from faircall.server.settings.trusted_peers import parse_trusted_peer, trusted_peers
+from faircall.server.settings.trusted_peers import (
+    parse_trusted_peer,
+    parse_trusted_proxy,
+    trusted_peers,
+    trusted_proxies,
+)
 
 
 def test_uids_are_trusted_by_number_by_name_and_as_oneself() -> None:
@@ -53,3 +58,14 @@ def test_loopback_is_trusted_if_it_is_asked_for(host: str) -> None:
 def test_what_names_no_peer_is_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse_trusted_peer(text)
+
+
+def test_proxies_may_be_all_that_is_on_a_unix_socket() -> None:
+    proxies = trusted_proxies(["unix", "10.0.0.0/8"])
+    assert proxies.trusts_uid(4711)
+    assert proxies.trusts_address("10.1.2.3")
+    assert not trusted_proxies(["uid:0"]).trusts_uid(4711)
+    with pytest.raises(ValueError, match="is not uid"):
+        parse_trusted_peer("unix")  # not for claims
+    with pytest.raises(ValueError, match="is not unix, uid"):
+        parse_trusted_proxy("everybody")

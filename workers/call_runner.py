@@ -21,7 +21,7 @@ from ..shm.shared import Shared
 from ..shm.states import Status
 from . import context
 from .context import Call, Worker
-from .envelope import Meta, Request
+from .envelope import CarriedMeta, Meta, Request
 from .errors import RpcError, error_object
 from .invoke import Answer, invoke, run_message
 from .service import Service
@@ -32,7 +32,7 @@ _S = {name: word_of(SLOT, name) for name in SLOT.names or ()}
 _CALL, _REQUEST, _ARRIVED = _S["call"], _S["request"], _S["arrived_ns"]
 _IDENTITY, _PRINCIPAL = _S["identity"], _S["principal"]
 _MAX_NAMES = 10_000  # of users that are remembered
-_decode_meta = msgspec.json.Decoder(Meta).decode
+_decode_meta = msgspec.json.Decoder(CarriedMeta).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class CallRunner:
         body = self._pages.read(request & 0xFFFF_FFFF, request >> 32)
         call = Call(
             method=self._method_names.get(word & 0xFFFF_FFFF) or self._name_method(word),
-            user=self._user_names.get(q[own + _IDENTITY]) or self._name_user(q[own + _IDENTITY]),
+            user=self._user_names.get(q[own + _PRINCIPAL]) or self._name_user(q[own + _PRINCIPAL]),
             deadline_ns=deadline_ns,
             level=token >> states.LEVEL_SHIFT & states.LEVEL_MASK,
             attempt=token >> states.ATTEMPT_SHIFT & states.ATTEMPT_MASK,
@@ -100,11 +100,11 @@ class CallRunner:
 
     def _run_message(self, own: int, call: Call, message: bytes) -> bytes:
         """A whole message: its reader charged one call for it, the others are charged here."""
-        principal, calls = self._q[own + _PRINCIPAL] & 0xFFFF_FFFF, itertools.count()
+        identity, calls = self._q[own + _IDENTITY] & 0xFFFF_FFFF, itertools.count()
 
         def run(request: Request) -> Answer:
             if next(calls):
-                self._columns.charge(self._index, principal, 1)
+                self._columns.charge(self._index, identity, 1)
             item = dataclasses.replace(call, method=request.method)
             if request.meta:
                 _apply_meta(item, request.meta)
@@ -154,7 +154,9 @@ class CallRunner:
 def _take_meta(call: Call, body: bytes) -> bytes:
     """Apply the meta in front of `body`; the params behind it."""
     end = states.META_LENGTH + int.from_bytes(body[: states.META_LENGTH], "big")
-    _apply_meta(call, _decode_meta(body[states.META_LENGTH : end]))
+    meta = _decode_meta(body[states.META_LENGTH : end])
+    _apply_meta(call, meta)
+    call.user = meta.user or call.user
     return body[end:]
 
 

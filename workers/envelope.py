@@ -42,6 +42,15 @@ class Meta(Struct, frozen=True, gc=False):
     traceparent: str | None = None
 
 
+class CarriedMeta(Meta, frozen=True, gc=False):
+    """What a reader puts in front of the params; a caller cannot say it.
+
+    `user`: the caller's name, where the row that its call is accounted to bears another one.
+    """
+
+    user: str | None = None
+
+
 class Request(Struct, frozen=True, gc=False):
     """One valid call: `params` is raw JSON (b"" = none), `id` raw JSON (None = a notification)."""
 

@@ -49,6 +49,7 @@ TOTALS: Mapping[str, int] = {
     "died": Counter.DIED,
     "requeued": Counter.REQUEUED,
     "reaped": Counter.REAPED,
+    "identity_unknown": Counter.IDENTITY_UNKNOWN,
     "in_bytes": Counter.BYTES_IN,
     "out_bytes": Counter.BYTES_OUT,
 }

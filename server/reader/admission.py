@@ -2,7 +2,8 @@
 
     message -> who calls? -> decode -> for each request: known method? which level? -> stage
 
-The reader charges the caller on arrival, refused calls too: it keeps the levels of a flood stable.
+The reader charges on arrival, refused calls too: it keeps the levels of a flood stable. Charged is
+the caller, or where there are `identities` the identity that they find for the call.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from ...shm import states
 from ...shm.columns import Counter
 from ...shm.layout import METHOD, WORD, word_of
 from ...shm.shared import Shared
-from ...workers.envelope import Decoded, Invalid, Meta, Request, error_answer
+from ...workers.envelope import CarriedMeta, Decoded, Invalid, Meta, Request, error_answer
 from ..wire.events import NO_META, HttpMeta, Message
 from . import refusals
+from .accounts import Account
+from .authentication import Authentication
 from .builtins import Builtins
 from .callbook import CallBook
-from .callers import Caller, Callers, ClaimRefused
-from .connection import Connection
+from .callers import Callers, ClaimRefused
+from .connection import Connection, Who
 from .enqueuer import Enqueuer
 from .exchange import Batch, PendingCall
+from .identities import Identities
 from .replies import Replies
 
 UNDECODED_METHOD = "(undecoded)"  # statistics of requests that a handler decodes
@@ -59,6 +63,8 @@ class Admission:
         index: int,
         book: CallBook,
         callers: Callers,
+        authentication: Authentication,
+        identities: Identities | None,
         builtins: Builtins,
         replies: Replies,
         enqueuer: Enqueuer,
@@ -66,6 +72,7 @@ class Admission:
         limits: AdmissionLimits,
     ) -> None:
         self._index, self._book, self._callers = index, book, callers
+        self._authentication, self._identities = authentication, identities
         self._builtins, self._replies, self._enqueuer = builtins, replies, enqueuer
         self._decode, self._limits = decode, limits
         self._q, self._names, self._table = shared.segment.q, shared.names, shared.table
@@ -81,26 +88,25 @@ class Admission:
 
     def take(self, connection: Connection, message: Message, now_ns: int) -> int:
         """Stage the calls of `message`, or answer what needs no queue; how many it held."""
-        caller, http = connection.caller, message.http
-        if http is not None and http.user is not None:
+        who, http = connection.who, message.http
+        if not connection.plain or (http is not None and http.names_somebody):
             try:
-                caller = self._callers.claimed(connection.peer, http.user, now_ns)
+                who = self._authentication.of(connection, http, now_ns)
             except ClaimRefused as error:
                 self._refuse_claim(connection, message, error)
                 return 1
-            connection.claimed = True
+        caller = who.caller
         if caller.refreshed_ns != now_ns:
             caller.refresh(self._names, now_ns)
         if len(message.body) > self._limits.frame_only_above_bytes:
-            self._take_undecoded(connection, caller, message, now_ns)
+            self._take_undecoded(connection, who, message, now_ns)
             return 1
-        return self._take_decoded(connection, caller, message, now_ns)
+        return self._take_decoded(connection, who, message, now_ns)
 
-    def _take_decoded(
-        self, connection: Connection, caller: Caller, message: Message, now_ns: int
-    ) -> int:
+    def _take_decoded(self, connection: Connection, who: Who, message: Message, now_ns: int) -> int:
         decoded, exchange, batch = self._decode(message.body), message.exchange, None
-        items, queued = decoded.items, 0
+        items, caller, queued = decoded.items, who.caller, 0
+        plain = self._identities is None and not who.refusal
         if decoded.batch:
             batch = Batch(connection, exchange, len(items), self._limits.max_message_bytes)
         self._counts[_CALLS] += len(items)
@@ -112,16 +118,36 @@ class Admission:
             elif item.method in self._builtins.methods:
                 answer = self._builtins.answer(connection, item, now_ns)
                 self._replies.settle(pending, answer)
-            else:
+            elif plain:
                 queued += 1
-                self._take_request(caller, pending, item, message.http, now_ns)
+                self._take_request(who, caller, pending, item, message.http, now_ns)
+            else:
+                self._take_identified(who, pending, item, message.http, now_ns)
         if queued:
             self._charge(self._index, caller.row, queued, queued)
+        if who.user:
+            self._callers.called(who.user, len(items))
         return len(items)
+
+    def _take_identified(
+        self, who: Who, pending: PendingCall, request: Request, http: HttpMeta | None, now_ns: int
+    ) -> None:
+        """Where more is asked than who the user is."""
+        account: Account = who.caller
+        if self._refuse_unknown(who, pending):
+            pass
+        elif self._identities is not None and self._is_known(request.method):
+            context = (request.meta and request.meta.caller_context) or (http and http.context)
+            account = self._identities.of(who, context or None, request.method, now_ns)
+            self._take_request(who, account, pending, request, http, now_ns)
+        else:
+            self._take_request(who, account, pending, request, http, now_ns)
+        self._charge(self._index, account.row, 1)
 
     def _take_request(
         self,
-        caller: Caller,
+        who: Who,
+        account: Account,
         pending: PendingCall,
         request: Request,
         http: HttpMeta | None,
@@ -138,27 +164,36 @@ class Admission:
         timeout_ms: float | None = None
         if http is not None and http is not NO_META:
             timeout_ms = http.timeout_ms
-            body = _with_meta(pending, meta, http, body)
-        elif meta is not None:
-            body = _with_meta(pending, meta, NO_META, body)
+            body = _with_meta(pending, meta, http, body, who.user)
+        elif meta is not None or who.user:
+            body = _with_meta(pending, meta, NO_META, body, who.user)
         if meta is not None and meta.timeout_ms is not None:
             timeout_ms = meta.timeout_ms
-        self._stage(caller, pending, row, body, timeout_ms, now_ns)
+        self._stage(who, account, pending, row, body, timeout_ms, now_ns)
 
     def _take_undecoded(
-        self, connection: Connection, caller: Caller, message: Message, now_ns: int
+        self, connection: Connection, who: Who, message: Message, now_ns: int
     ) -> None:
         """A long message is only framed here: a handler decodes it and answers the whole."""
         self._counts[_CALLS] += 1
-        self._charge(self._index, caller.row, 1)
+        account: Account = who.caller
         pending = PendingCall(connection, message.exchange, b"", None, states.UNDECODED)
-        http = message.http or NO_META
-        body = _with_meta(pending, None, http, message.body)
-        self._stage(caller, pending, self._undecoded, body, http.timeout_ms, now_ns, message.body)
+        http, raw = message.http or NO_META, message.body
+        if self._refuse_unknown(who, pending, raw):
+            self._charge(self._index, account.row, 1)
+            return
+        if self._identities is not None:
+            account = self._identities.of(who, http.context, UNDECODED_METHOD, now_ns)
+        self._charge(self._index, account.row, 1)
+        if who.user:
+            self._callers.called(who.user, 1)
+        body = _with_meta(pending, None, http, raw, who.user)
+        self._stage(who, account, pending, self._undecoded, body, http.timeout_ms, now_ns, raw)
 
     def _stage(
         self,
-        caller: Caller,
+        who: Who,
+        account: Account,
         pending: PendingCall,
         row: int,
         body: bytes,
@@ -176,13 +211,15 @@ class Admission:
         if pending.id is None:
             pending.flags |= states.NOTIFICATION
         pending.deadline_ns = now_ns + self._timeout_ns(q[method + _TIMEOUT], timeout_ms)
-        expected_ns, level = q[method + _EXPECTED], q[caller.level_word]
+        expected_ns, level = q[method + _EXPECTED], q[account.level_word]
         short = 0 < expected_ns <= self._table.policy.claim_ahead_ns
         cls = states.SHORT if short else states.LONG
         call = states.call_word(row, cls=cls, flags=pending.flags, level=level)
         slot = -1
         if self._book.has_free:
-            slot = self._book.stage(pending, caller.reference, call, now_ns, expected_ns, body)
+            slot = self._book.stage(
+                pending, account.reference, who.caller.reference, call, now_ns, expected_ns, body
+            )
         if slot < 0:
             self._refuse_for_room(pending, message)
             return
@@ -201,7 +238,18 @@ class Admission:
         self._counts[Counter.CLAIMS_REFUSED] += 1
         self._charge(self._index, connection.caller.row, 1)
         answer = self._replies.error_for_all(message.body, refusals.unauthenticated(str(error)))
-        self._replies.settle(PendingCall(connection, message.exchange, b""), answer)
+        pending = PendingCall(connection, message.exchange, b"")
+        self._replies.settle(pending, answer, error.status)
+
+    def _refuse_unknown(self, who: Who, pending: PendingCall, message: bytes = b"") -> bool:
+        """Whether the call was refused, for nobody knows who makes it."""
+        if who.refusal:
+            self._counts[Counter.CLAIMS_REFUSED] += 1
+            self._replies.refuse(pending, refusals.unauthenticated(who.refusal), message)
+        return bool(who.refusal)
+
+    def _is_known(self, method: str) -> bool:
+        return method in self._rows or self._find_method(method) >= 0
 
     def _find_method(self, name: str) -> int:
         row = self._names.methods.find(name)
@@ -218,15 +266,19 @@ class Admission:
         return min(int(asked_ms * 1e6), method_ns or limits.max_timeout_ns, limits.max_timeout_ns)
 
 
-def _with_meta(pending: PendingCall, meta: Meta | None, http: HttpMeta, body: bytes) -> bytes:
-    """Context, trace and attempt in front of the body, if the caller sent any."""
+def _with_meta(
+    pending: PendingCall, meta: Meta | None, http: HttpMeta, body: bytes, user: str
+) -> bytes:
+    """Context, trace, attempt and user in front of the body, if there are any to be told."""
     context = (meta and meta.caller_context) or http.context
     trace = (meta and meta.traceparent) or http.traceparent
     attempt = meta.attempt if meta else None
-    if context is None and trace is None and attempt is None:
+    if context is None and trace is None and attempt is None and not user:
         return body
-    packed = _encode_meta(Meta(caller_context=context, attempt=attempt, traceparent=trace))
+    packed = _encode_meta(
+        CarriedMeta(caller_context=context, attempt=attempt, traceparent=trace, user=user or None)
+    )
     if len(packed) >= 1 << 8 * states.META_LENGTH:
-        return body
+        return _with_meta(pending, None, NO_META, body, user)
     pending.flags |= states.WITH_META
     return len(packed).to_bytes(states.META_LENGTH, "big") + packed + body

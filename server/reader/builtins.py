@@ -16,13 +16,17 @@ from ...shm.columns import Counter
 from ...workers import errors
 from ...workers.envelope import Request, error_answer, result_answer
 from ...workers.errors import error_object
-from .callers import Callers, ClaimRefused
+from .authentication import Authentication
+from .callers import ClaimRefused
 from .connection import Connection
 
 Cancel = Callable[[Connection, bytes], bool]
 
+OVER_HTTP = "over HTTP, X-Faircall-User names the user, Authorization brings the token"
+
 _decode_list = msgspec.json.Decoder(list[Raw]).decode
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
+_decode_texts = msgspec.json.Decoder(dict[str, str]).decode
 _decode_string = msgspec.json.Decoder(str).decode
 _ID_STARTS = b'"-0123456789'
 
@@ -34,8 +38,8 @@ class BadParams(Exception):
 class Builtins:
     """`cancel(connection, id)` withdraws the call with that raw id; False if there is none."""
 
-    def __init__(self, callers: Callers, cancel: Cancel, counts: memoryview) -> None:
-        self._callers, self._cancel, self._counts = callers, cancel, counts
+    def __init__(self, authentication: Authentication, cancel: Cancel, counts: memoryview) -> None:
+        self._authentication, self._cancel, self._counts = authentication, cancel, counts
         self.methods: dict[str, Callable[[Connection, bytes, int], Any]] = {
             "rpc.ping": lambda connection, params, now_ns: "pong",
             "faircall.hello": self._hello,
@@ -57,13 +61,10 @@ class Builtins:
 
     def _hello(self, connection: Connection, params: bytes, now_ns: int) -> dict[str, object]:
         if connection.wire.framing == "http":
-            raise BadParams("is for streams: over HTTP, X-Faircall-User names the user")
-        try:
-            user = _decode_string(_one(params, "user"))
-        except msgspec.DecodeError:
-            raise BadParams('takes {"user": NAME}') from None
-        connection.become(self._callers.claimed(connection.peer, user, now_ns))
-        return {"user": user, "server": "faircall"}
+            raise BadParams(f"is for streams: {OVER_HTTP}")
+        said = _claims(params)
+        name = self._authentication.greet(connection, said.get("user"), said.get("token"), now_ns)
+        return {"user": name, "server": "faircall"}
 
     def _withdraw(self, connection: Connection, params: bytes, now_ns: int) -> bool:
         """The id is compared as it was written: 1, 1.0 and "1" are three ids."""
@@ -71,6 +72,20 @@ class Builtins:
         if wanted[0] not in _ID_STARTS:
             raise BadParams("takes the id of a call: a string or a number")
         return self._cancel(connection, wanted)
+
+
+def _claims(params: bytes) -> dict[str, str]:
+    """What hello says: user, token, or both; the only positional parameter is the user."""
+    try:
+        if params[:1] == b"{":
+            said = _decode_texts(params)
+        else:
+            said = {"user": _decode_string(_one(params, "user"))}
+    except msgspec.DecodeError:
+        said = {}
+    if not said or not said.keys() <= {"user", "token"}:
+        raise BadParams('takes {"user": NAME}, {"token": TOKEN} or both')
+    return said
 
 
 def _one(params: bytes, name: str) -> bytes:

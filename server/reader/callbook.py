@@ -54,13 +54,17 @@ class CallBook:
     def stage(
         self,
         pending: PendingCall,
-        reference: int,
+        identity: int,
+        principal: int,
         call: int,
         now_ns: int,
         expected_ns: int,
         body: bytes,
     ) -> int:
-        """Write a call into a free slot, which nobody else sees yet; -1 if no page was left."""
+        """Write a call into a free slot, which nobody else sees yet; -1 if no page was left.
+
+        `identity` (whose level it has) and `principal` (who takes turns) are references of rows.
+        """
         slot, length = self._free[-1], len(body)
         place = self._place(slot, length)
         if not place:
@@ -68,7 +72,8 @@ class CallBook:
         self._free.pop()
         self.pages.write(place, body)
         q, own, deadline_ns = self._q, self._slot0 + slot * SLOT_WORDS, pending.deadline_ns
-        q[own + _IDENTITY] = q[own + _PRINCIPAL] = reference
+        q[own + _IDENTITY] = identity
+        q[own + _PRINCIPAL] = principal
         q[own + _CALL] = call
         q[own + _ARRIVED] = now_ns
         q[own + _DEADLINE] = deadline_ns

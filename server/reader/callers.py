@@ -1,139 +1,103 @@
-"""Who calls: the name that a connection, or one HTTP request, is accounted to.
+"""Who calls: the principals of a reader, each with its row and its place in the ready list.
 
-Unix socket: the peer's user name, by the kernel's word. TCP: the client's address. A *claimed* name
-(`faircall.hello {"user"}` on a stream, X-Faircall-User over HTTP) counts only from a trusted peer;
-from anybody else it is refused, for a free choice of names would be a free choice of queues.
+The principal of a call is who was authenticated, or the client's address. It takes turns, and its
+waiting calls are bounded. A *claimed* name (`faircall.hello {"user"}` on a stream, X-Faircall-User
+over HTTP) counts only from a trusted peer; from anybody else it is refused, for a free choice of
+names would be a free choice of queues. What a trusted peer claims may still come from its own
+clients, so a name that is new shares one account with all that are new by that peer (`newcomers`).
 """
 
 from __future__ import annotations
 
-import functools
-import pwd
-import socket
-import struct
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ...shm.names import OTHERS, Names
-from ..settings.trusted_peers import TrustedPeers
+from ...shm.names import Names
+from .accounts import Account
+from .newcomers import Newcomers
+from .peers import Peer
 
 if TYPE_CHECKING:
     from .connection import Connection
 
 MAX_USER_CHARS = 256
-RETRY_NS = 1_000_000_000  # how often a caller without a row of its own asks for one
-_PEER_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
 class ClaimRefused(Exception):
-    """This peer may not say for whom it calls; the message says what to do."""
+    """This peer may not say for whom it calls; the message says what to do.
+
+    `status` is that of the answer over HTTP.
+    """
+
+    status = 200
 
 
-class Peer:
-    """The other end of a connection, as the kernel knows it."""
+class Unauthenticated(ClaimRefused):
+    """The caller has to say who it is, and to prove it."""
 
-    __slots__ = ("name", "trusted")
-
-    def __init__(self, name: str, trusted: bool) -> None:
-        self.name = name
-        self.trusted = trusted
+    status = 401
 
 
-def peer_of(sock: socket.socket, trusted: TrustedPeers) -> Peer:
-    """The peer of a connected socket; OSError if it is gone already."""
-    if sock.family == socket.AF_UNIX:
-        packed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER_CREDENTIALS.size)
-        uid = _PEER_CREDENTIALS.unpack(packed)[1]
-        return Peer(_user_name(uid), trusted.trusts_uid(uid))
-    host = str(sock.getpeername()[0])
-    return Peer(host.removeprefix("::ffff:"), trusted.trusts_address(host))
+class Caller(Account):
+    """One principal in this reader. `newcomers`: it is an account that new names share."""
 
-
-@functools.lru_cache(maxsize=1024)  # who asks may be a directory server, far away
-def _user_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"uid:{uid}"
-
-
-class Caller:
-    """One name in this reader: its row in the identity table, and its place in the ready list."""
-
-    __slots__ = (
-        "__weakref__",
-        "_used",
-        "_word",
-        "asked_ns",
-        "level_word",
-        "name",
-        "ready",
-        "reference",
-        "refreshed_ns",
-        "row",
-        "unfinished",
-    )
+    __slots__ = ("__weakref__", "newcomers", "ready", "unfinished")
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        super().__init__(name)
         self.ready: deque[Connection] = deque()
         self.unfinished = 0  # bytes of input that its connections hold
-        self.row = OTHERS
-        self.reference = 0  # generation << 32 | row
-        self.level_word = 0  # where in the segment the janitor publishes this caller's level
-        self.asked_ns = 0
-        self.refreshed_ns = 0
-        self._word = self._used = 0
-
-    def find(self, names: Names, now_ns: int) -> None:
-        """Look the row up, or make one."""
-        self.row = row = names.identity(self.name, now_ns)
-        self.reference = names.reference(row)
-        self.asked_ns = now_ns
-        self._word, self._used = names.word(row, "word"), names.word(row, "used_ns")
-        self.level_word = names.word(row, "level")
-
-    def refresh(self, names: Names, now_ns: int) -> None:
-        """Once per pass with calls: note that the row is used, and that it is still this name's."""
-        self.refreshed_ns = now_ns
-        q = names.identities.q
-        q[self._used] = now_ns
-        gone = q[self._word] >> 32 != self.reference >> 32
-        if gone or (self.row == OTHERS and now_ns - self.asked_ns > RETRY_NS):
-            self.find(names, now_ns)
+        self.newcomers = False
 
 
 class Callers:
     """The callers of one reader, by name: one object each while a connection is accounted to it.
 
     The last `most` that were new are kept as well, for the users that a proxy names by request;
-    so however many names are made up, no more than that stay in memory.
+    so however many names are made up, no more than that stay in memory. Without `newcomers` every
+    name has a row at once.
     """
 
-    def __init__(self, names: Names, most: int) -> None:
+    def __init__(self, names: Names, most: int, newcomers: Newcomers | None = None) -> None:
         self.names = names
+        self.newcomers = newcomers
         self._by_name: weakref.WeakValueDictionary[str, Caller] = weakref.WeakValueDictionary()
         self._newest: deque[Caller] = deque(maxlen=most)
 
     def __len__(self) -> int:
         return len(self._by_name)
 
-    def get(self, name: str, now_ns: int) -> Caller:
-        """The caller of that name."""
+    def get(self, name: str, now_ns: int, level: int = 0) -> Caller:
+        """The caller of that name; a row that is made for it begins at `level`."""
         caller = self._by_name.get(name)
         if caller is None:
             caller = self._by_name[name] = Caller(name)
-            caller.find(self.names, now_ns)
+            caller.find(self.names, now_ns, level)
             self._newest.append(caller)
         return caller
 
     def claimed(self, peer: Peer, name: str, now_ns: int) -> Caller:
-        """The caller that a peer claims to call for; ClaimRefused if it may not."""
+        """The caller that a peer claims to call for, or the account of its newcomers;
+        ClaimRefused if it may not."""
         if not peer.trusted:
             raise ClaimRefused(
                 f"{peer.name} may not say for whom it calls: list it in identity.trusted-peers"
             )
         if not 0 < len(name) <= MAX_USER_CHARS or not name.isprintable():
             raise ClaimRefused(f"a user is named with 1 to {MAX_USER_CHARS} printable characters")
-        return self.get(name, now_ns)
+        return self._by_name.get(name) or self._new(peer, name, now_ns)
+
+    def called(self, name: str, calls: int) -> None:
+        """A newcomer has made `calls` more."""
+        if self.newcomers is not None:
+            self.newcomers.count(hash(name), calls)
+
+    def _new(self, peer: Peer, name: str, now_ns: int) -> Caller:
+        if self.newcomers is None or self.names.identities.find(name) >= 0:
+            return self.get(name, now_ns)
+        account = self.get(f"(newcomers of {peer.name})", now_ns)
+        account.newcomers = True
+        if not self.newcomers.has_grown(hash(name)):
+            return account
+        return self.get(name, now_ns, self.names.level(account.row))

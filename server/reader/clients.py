@@ -9,6 +9,7 @@ more; one that waits for its turn is not read either, so what it sends waits in 
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable
 
@@ -17,16 +18,22 @@ from ...shm.shared import Shared
 from ...shm.states import Phase
 from ..settings.trusted_peers import TrustedPeers
 from ..wire.connection import Wire
-from ..wire.events import Event, Health, Message, Send
+from ..wire.events import Event, Fault, Health, Message, Send
 from ..wire.limits import WireLimits
 from .admission import Admission
-from .callers import Callers, peer_of
+from .authentication import Authentication
+from .caller_rules import CallerRules
+from .callers import Callers
 from .client_limits import ClientLimits
 from .connection import Connection
+from .forwarded import MalformedForwarding
 from .interest import GONE, READ, WRITE, Interest
+from .peers import peer_at, peer_of
 from .sources import Sources
 from .turns import TurnList
 from .unfinished import UnfinishedInput
+
+log = logging.getLogger("faircall.reader")
 
 RECEIVE_BYTES = 64 << 10  # by one system call
 
@@ -43,13 +50,17 @@ class Clients:
         sources: Sources,
         admission: Admission,
         callers: Callers,
+        authentication: Authentication,
         trusted: TrustedPeers,
+        rules: CallerRules,
         wire_limits: WireLimits,
         limits: ClientLimits,
         dropped: Callable[[set[int]], None],
     ) -> None:
         self._phase, self._counts, self._interest = shared.phase, counts, Interest(sources)
         self._admission, self._callers, self._trusted = admission, callers, trusted
+        self._authentication, self._proxies = authentication, rules.proxies
+        self._proxy_protocol = rules.proxy_protocol
         self._tcp_limits, self._unix_limits = wire_limits, wire_limits.for_unix_socket()
         self._limits, self._dropped = limits, dropped
         self.by_fd: dict[int, Connection] = {}
@@ -69,13 +80,15 @@ class Clients:
             sock.setblocking(False)
             if not unix:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            peer = peer_of(sock, self._trusted)
+            peer = peer_of(sock, self._trusted, self._proxies)
         except OSError:  # it is gone already
             sock.close()
             return
-        wire = Wire(self._unix_limits if unix else self._tcp_limits)
+        limits = self._unix_limits if unix else self._tcp_limits
+        wire = Wire(limits, introduced=self._proxy_protocol and peer.proxy)
         caller = self._callers.get(peer.name, now_ns)
         connection = Connection(sock, wire, peer, caller, self.touched, now_ns)
+        connection.plain = self._authentication.is_enough(connection)
         self.by_fd[connection.fd] = connection
         self.watched.add(connection)
         self._interest.ask(connection)
@@ -103,7 +116,12 @@ class Clients:
                 break
             if isinstance(event, Message):
                 size += len(event.body)
-                calls += take(connection, event, now_ns)
+                try:
+                    calls += take(connection, event, now_ns)
+                except MalformedForwarding as error:
+                    self._malformed(connection, str(error))
+                    self.close(connection)
+                    return calls + 1
             else:
                 calls += 1
                 self._put(connection, event)
@@ -183,6 +201,8 @@ class Clients:
                 connection.began_ns = now_ns
             connection.read_ns = now_ns
             wire.receive(data)
+            if wire.source is not None:
+                self._introduce(connection, now_ns)
         else:
             wire.receive_eof()
             connection.peer_ended = connection.input_over = True
@@ -208,6 +228,22 @@ class Clients:
             ok = event.kind == "livez" or phase == Phase.RUNNING
             text = phase.name.lower() if event.kind == "readyz" else "alive"
             connection.put(connection.wire.health_answer(event.exchange, ok, text))
+        elif isinstance(event, Fault):
+            self._malformed(connection, event.detail)
+            connection.input_over = True
+
+    def _introduce(self, connection: Connection, now_ns: int) -> None:
+        """A trusted proxy has said for whom this connection is; "" is the proxy itself."""
+        source, connection.wire.source = connection.wire.source, None
+        if source:
+            peer = peer_at(source, self._trusted, self._proxies)
+            connection.introduce(peer, self._callers.get(peer.name, now_ns))
+            connection.plain = self._authentication.is_enough(connection)
+
+    def _malformed(self, connection: Connection, error: str) -> None:
+        """A proxy that we are to believe sends what cannot be read."""
+        self._counts[Counter.CLOSED_PROTOCOL] += 1
+        log.warning("proxy header malformed", {"peer": connection.peer.name, "error": error})
 
     def _flush(self, connection: Connection, now_ns: int) -> bool:
         """False if the connection was closed: the client is gone, or takes nothing."""

@@ -5,14 +5,32 @@ from __future__ import annotations
 import socket
 
 from ..wire.connection import Wire
-from .callers import Caller, Peer
+from .callers import Caller
+from .peers import Peer
+
+
+class Who:
+    """Who a message is from. `caller` is the principal; `user` its name where `caller` is the
+    account of newcomers; `address` is None on a Unix socket. `refusal`: why its calls are refused.
+    """
+
+    __slots__ = ("address", "caller", "refusal", "user")
+
+    def __init__(
+        self, caller: Caller, user: str = "", address: str | None = None, refusal: str = ""
+    ) -> None:
+        self.caller = caller
+        self.user = user
+        self.address = address
+        self.refusal = refusal
 
 
 class Connection:
     """Owned by one reader for life. `answer` frames and queues, `flush` sends.
 
     `calls` are the slots of its calls in flight; `claimed` is set when a trusted peer named a user
-    (a proxy's connection carries many callers). `touched` is the reader's set of connections to be
+    (a proxy's connection carries many callers). `who` sends its messages, and is the whole truth if
+    `plain`, unless an HTTP request says more. `touched` is the reader's set of connections to be
     settled at the end of the pass. Times are monotonic ns: `began_ns` is when the message that is
     arriving began (or the connection, before its first byte), `read_ns` and `sent_ns` are when
     bytes last came and went.
@@ -23,6 +41,7 @@ class Connection:
         "_rest",
         "_touched",
         "among_patients",
+        "authenticated",
         "began_ns",
         "buffered",
         "caller",
@@ -38,6 +57,7 @@ class Connection:
         "paused",
         "peer",
         "peer_ended",
+        "plain",
         "queued",
         "read_ns",
         "sent_ns",
@@ -45,6 +65,7 @@ class Connection:
         "stalled",
         "stopped",
         "unsent",
+        "who",
         "wire",
     )
 
@@ -62,6 +83,9 @@ class Connection:
         self.wire = wire
         self.peer = peer
         self.caller = caller
+        self.who = Who(caller, address=peer.address)
+        self.authenticated = peer.address is None  # by more than an address
+        self.plain = True
         self.claimed = False
         self.calls: set[int] = set()
         self.queued = False  # it has a place in the ready list
@@ -83,12 +107,28 @@ class Connection:
         self._chunks: list[bytes] = []
         self._rest: bytes | memoryview = b""
 
-    def become(self, caller: Caller) -> None:
-        """A trusted peer said for whom it calls; what it holds counts for that caller now."""
+    def become(self, caller: Caller, user: str = "", claimed: bool = True) -> None:
+        """It is known who calls, `claimed` by a trusted peer; what it holds counts for that caller.
+
+        `user` is the name of one who has no account of its own yet: `caller` is that of newcomers.
+        """
+        self._count_for(caller)
+        self.who = Who(caller, user, self.peer.address)
+        self.claimed = self.claimed or claimed
+        self.authenticated = True
+        self.plain = not user
+
+    def introduce(self, peer: Peer, caller: Caller) -> None:
+        """A trusted proxy said who its other end is."""
+        self._count_for(caller)
+        self.peer = peer
+        self.who = Who(caller, address=peer.address)
+        self.authenticated = False
+
+    def _count_for(self, caller: Caller) -> None:
         self.caller.unfinished -= self.buffered
         caller.unfinished += self.buffered
         self.caller = caller
-        self.claimed = True
 
     def answer(self, exchange: int, body: bytes | None, status: int = 200) -> None:
         """Frame the answer to `exchange` and put it among what is to be sent."""

@@ -22,8 +22,10 @@ from ...workers.log_level import LogLevel
 from ..settings.trusted_peers import TrustedPeers
 from ..wire.limits import WireLimits
 from .admission import Admission, AdmissionLimits
+from .authentication import Authentication
 from .builtins import Builtins
 from .callbook import CallBook
+from .caller_rules import CallerRules
 from .callers import Callers
 from .client_limits import ClientLimits
 from .clients import Clients
@@ -57,6 +59,7 @@ class Reader:
         limits: ClientLimits,
         admission_limits: AdmissionLimits,
         timeouts: Timeouts,
+        rules: CallerRules | None = None,
         identities: int = 4096,
         waiting: WaitLimits = NO_WAITS,
         clock: Callable[[], int] = time.monotonic_ns,
@@ -70,17 +73,23 @@ class Reader:
         self._replies = replies = Replies(counts, wire_limits.busy_http_status, take_apart)
         self.enqueuer = Enqueuer(shared, counts, book, replies)
         self._withdrawals = Withdrawals(shared, number, counts, book, self.enqueuer, replies)
-        self.callers = callers = Callers(shared.names, 2 * identities)
-        builtins = Builtins(callers, self._withdrawals.cancel, counts)
+        rules = rules or CallerRules()
+        newcomers = rules.newcomers(shared)
+        self.callers = callers = Callers(shared.names, 2 * identities, newcomers)
+        self.authentication = authentication = Authentication(
+            callers, rules.tokens, rules.proxies, rules.required
+        )
+        builtins = Builtins(authentication, self._withdrawals.cancel, counts)
         self._admission = admission = Admission(
-            shared, row.index, book, callers, builtins, replies, self.enqueuer, take_apart,
-            admission_limits,
+            shared, row.index, book, callers, authentication,
+            rules.identities(shared, newcomers, counts), builtins, replies, self.enqueuer,
+            take_apart, admission_limits,
         )  # fmt: skip
         self._sources = Sources()
         self._watched: dict[int, Callable[[], None]] = {}
         self.clients = Clients(
-            shared, counts, self._sources, admission, callers, trusted, wire_limits, limits,
-            self._withdrawals.drop,
+            shared, counts, self._sources, admission, callers, authentication, trusted, rules,
+            wire_limits, limits, self._withdrawals.drop,
         )  # fmt: skip
         self._timeouts = ConnectionTimeouts(self.clients, timeouts)
         self._collected = [0] * COLLECT_AT_MOST

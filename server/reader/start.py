@@ -15,16 +15,20 @@ from typing import TYPE_CHECKING
 
 from ...shm import states
 from ..settings import processors
-from ..settings.trusted_peers import trusted_peers
+from ..settings.trusted_peers import trusted_peers, trusted_proxies
+from ..supervisor.failures import CannotStart
 from ..wire.limits import WireLimits
 from .admission import AdmissionLimits
+from .caller_rules import CallerRules
 from .client_limits import ClientLimits
+from .pair_file import FileUnusable, PairFile
+from .providers import provider_of
 from .reader import Reader
 from .timeouts import Timeouts
 from .waiting import WaitLimits
 
 if TYPE_CHECKING:
-    from ..config import Settings
+    from ..config import PortSettings, Settings
     from ..port import Port
 
 log = logging.getLogger("faircall.reader")
@@ -39,7 +43,7 @@ def run_reader(
     """The life of a reader process, after the fork: its exit status."""
     row = port.shared.row("reader", number)
     row.enter()
-    reader = reader_of(port, number)
+    reader = reader_of(port, number)  # imports the operator's identity provider
     if channel:
         take_settings_from(channel, reader)
     row["status"] = states.Life.READY
@@ -83,6 +87,7 @@ def reader_of(port: Port, number: int) -> Reader:
         limits=_client_limits(settings),
         admission_limits=_admission_limits(settings),
         timeouts=_timeouts(settings),
+        rules=caller_rules(settings, port.ipc),
         identities=settings.limits.identities,
         waiting=_wait_limits(settings),
     )
@@ -92,6 +97,28 @@ def _wait_limits(settings: Settings) -> WaitLimits:
     """Only with a second processor does a watched call go on meanwhile."""
     watch_us = settings.server.watch_us if processors.available().count > 1 else 0
     return WaitLimits(settings.server.nap_us * 1000, watch_us * 1000)
+
+
+def caller_rules(settings: Settings, ipc: PortSettings) -> CallerRules:
+    """CannotStart if a file or the operator's own provider is unusable."""
+    identity, name = settings.identity, ipc.scheduler.identity_provider
+    asks_groups = name == "GroupIdentityProvider"
+    groups = _pairs("group-file", identity.group_file) if asks_groups else None
+    return CallerRules(
+        proxies=trusted_proxies(identity.trusted_proxies),
+        proxy_protocol=identity.proxy_protocol,
+        tokens=_pairs("token-file", identity.token_file, secret=True),
+        required=identity.require,
+        provider=provider_of(name, hadoop_rules=ipc.hadoop_rules, groups=groups),
+        newcomer_calls=ipc.callqueue.newcomer_calls,
+    )
+
+
+def _pairs(key: str, path: str, *, secret: bool = False) -> PairFile | None:
+    try:
+        return PairFile(path, secret=secret) if path else None
+    except FileUnusable as error:
+        raise CannotStart(f"identity.{key}: {error}") from None
 
 
 def _wire_limits(settings: Settings) -> WireLimits:

@@ -22,6 +22,7 @@ from .http import HttpFraming
 from .limits import WireLimits
 from .lines import LineFraming
 from .lsp import ContentLengthFraming
+from .proxy_header import ProxyHeader
 from .sniff import Sniffer
 
 _FRAMINGS: Final[dict[str, type[LineFraming | ContentLengthFraming | HttpFraming]]] = {
@@ -36,16 +37,20 @@ class Wire:
 
     next_event() -> Event | None
         None = nothing to do until more bytes come or, with exchanges in flight, an answer.
+    source: str | None
+        Set once, when a PROXY header has arrived: the client's address, "" if it is the proxy's.
     answer(exchange, body, status=200) -> bytes
         The bytes that may be sent now: b"" while HTTP holds them back, or several answers. `body`
         None answers a message of notifications only; `status` counts for HTTP alone.
     """
 
-    __slots__ = ("_framing", "_limits", "answer", "next_event")
+    __slots__ = ("_framing", "_limits", "answer", "next_event", "source")
 
-    def __init__(self, limits: WireLimits) -> None:
+    def __init__(self, limits: WireLimits, introduced: bool = False) -> None:
+        """`introduced`: a PROXY header comes first."""
         self._limits = limits
-        self._use(Sniffer())
+        self.source: str | None = None
+        self._use(ProxyHeader() if introduced else Sniffer())
 
     def receive(self, data: bytes) -> None:
         """Bytes from the socket; ignored once the input is over."""
@@ -102,6 +107,10 @@ class Wire:
 
     def _settle(self, sniffer: Framing) -> None:
         """Puts the framing that the first bytes show in the sniffer's place."""
+        if isinstance(sniffer, ProxyHeader) and sniffer.source is not None:
+            self.source = sniffer.source
+            self._use(Sniffer())
+            self.receive(sniffer.rest)
         if isinstance(sniffer, Sniffer) and sniffer.verdict in _FRAMINGS:
             self._use(_FRAMINGS[sniffer.verdict](self._limits))
             self._framing.receive(sniffer.start)

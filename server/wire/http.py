@@ -22,6 +22,7 @@ from .http_rules import rules_of
 from .limits import WireLimits
 
 _CR: Final = 0x0D
+_CHALLENGE: Final = b"WWW-Authenticate: Bearer\r\n"
 _BLANK_LINES: Final = re.compile(rb"(?:\r\n)*")
 
 
@@ -85,7 +86,8 @@ class HttpFraming(Framing):
 
     def answer(self, exchange: int, body: bytes | None, status: int = 200) -> bytes:
         waiting = self._answers.find(exchange)
-        return self._settle(waiting, render(waiting, status, JSON, body or b""))
+        headers = _CHALLENGE if status == 401 else b""
+        return self._settle(waiting, render(waiting, status, JSON, body or b"", headers))
 
     def health_answer(self, exchange: int, ok: bool, text: str) -> bytes:
         waiting = self._answers.find(exchange)

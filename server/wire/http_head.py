@@ -36,6 +36,7 @@ CONTEXT: Final = b"x-faircall-context"
 TIMEOUT_MS: Final = b"x-request-timeout-ms"
 TRACEPARENT: Final = b"traceparent"
 AUTHORIZATION: Final = b"authorization"
+FORWARDED: Final = b"x-forwarded-for"
 PREFLIGHT_METHOD: Final = b"access-control-request-method"
 
 _USED: Final = frozenset(
@@ -53,10 +54,11 @@ _USED: Final = frozenset(
         TIMEOUT_MS,
         TRACEPARENT,
         AUTHORIZATION,
+        FORWARDED,
         PREFLIGHT_METHOD,
     }
 )
-
+_LISTS: Final = (CONNECTION, FORWARDED)  # which may stand there in several pieces
 
 Route = Literal["rpc", "livez", "readyz"]
 
@@ -118,7 +120,7 @@ class _Collector:
             return
         value = value.strip(b" \t")
         if name in self.headers:
-            if name == CONNECTION:
+            if name in _LISTS:
                 value = self.headers[name] + b"," + value
             else:
                 self.repeated = name

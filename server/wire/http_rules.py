@@ -30,6 +30,7 @@ from .http_head import (
     CONTENT_TYPE,
     CONTEXT,
     EXPECT,
+    FORWARDED,
     HOST,
     ORIGIN,
     PREFLIGHT_METHOD,
@@ -49,7 +50,8 @@ _JSON_TYPES: Final = (JSON, b"application/json-rpc", b"application/jsonrequest")
 _FORM_TYPE: Final = b"application/x-www-form-urlencoded"
 _CHARSETS: Final = (b"", b"charset=utf-8", b'charset="utf-8"', b"charset=utf8")
 _HOST: Final = re.compile(rb"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
-_META: Final = frozenset({USER, TIMEOUT_MS, CONTEXT, TRACEPARENT, AUTHORIZATION})
+_WHO: Final = frozenset({USER, AUTHORIZATION, FORWARDED})
+_META: Final = frozenset({TIMEOUT_MS, CONTEXT, TRACEPARENT}) | _WHO
 _MAX_REMEMBERED: Final = 256
 _MAX_REMEMBERED_BYTES: Final = 1024
 _PREFLIGHT: Final = (
@@ -151,6 +153,8 @@ def meta_of(head: RequestHead) -> HttpMeta:
             context=_text(headers.get(CONTEXT)),
             traceparent=_text(headers.get(TRACEPARENT)),
             authorization=_text(headers.get(AUTHORIZATION)),
+            forwarded=headers[FORWARDED].decode("latin-1") if FORWARDED in headers else None,
+            names_somebody=not headers.keys().isdisjoint(_WHO),
         )
     except UnicodeDecodeError:
         raise Reply(400, "header values must be UTF-8") from None

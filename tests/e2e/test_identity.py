@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import getpass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ..daemon import CONFORMANCE, PROBE, TCP, Daemon, until
+from faircall import Client
+
+from ..daemon import CONFORMANCE, PROBE, TCP, Daemon, started, until
 from ..raw import FRAMINGS, Raw
 from .conftest import UNIX, Serve
 
@@ -71,13 +74,96 @@ def test_a_claim_of_a_peer_that_is_not_trusted_is_refused_and_counted(serve: Ser
 
 
 def test_the_load_of_each_claimed_user_is_its_own(serve: Serve) -> None:
+    """After its first twenty calls, which all that are new share."""
     daemon = serve(CONFORMANCE, "--handlers", "1", "--trust-loopback")
-    for name, count in (("alice", 30), ("bob", 10)):
+    for name, count in (("alice", 30), ("bob", 10), ("carl", 25)):
         with Raw(daemon.tcp) as raw:
             raw.call("faircall.hello", name)
             for number in range(count):
                 raw.call("echo", number)
-    users: dict[str, Any] = {
-        user["user"]: user["calls"] for user in daemon.stats()["ports"][0]["users"]["top"]
-    }
-    assert users == {"alice": 30, "bob": 10}
+    assert calls_of(daemon) == {"alice": 10, "carl": 5, "(newcomers of 127.0.0.1)": 50}
+
+
+def calls_of(daemon: Daemon) -> dict[str, Any]:
+    """What `faircall stats` says of each."""
+    return {user["user"]: user["calls"] for user in daemon.stats()["ports"][0]["users"]["top"]}
+
+
+# -- what the settings say ------------------------------------------------------------------------
+
+
+def configured(folder: Path, text: str) -> tuple[str, str]:
+    """Flags that give a server these settings."""
+    (folder / "faircall.toml").write_text(text)
+    return "--config", str(folder / "faircall.toml")
+
+
+def write_tokens(path: Path, text: str) -> None:
+    aside = path.with_suffix(".new")
+    aside.write_text(text)
+    aside.chmod(0o600)
+    aside.replace(path)
+
+
+def test_newcomers_can_be_turned_off(serve: Serve, tmp_path: Path) -> None:
+    flags = configured(tmp_path, "[ipc]\ncallqueue.newcomer-calls = 0\n")
+    daemon = serve(CONFORMANCE, "--handlers", "1", "--trust-loopback", *flags)
+    with Raw(daemon.tcp) as raw:
+        raw.call("faircall.hello", "alice")
+        raw.call("echo", 1)
+    assert calls_of(daemon) == {"alice": 1}
+
+
+def test_tokens_are_asked_for_and_read_again(serve: Serve, tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    write_tokens(path, "t0k-anna anna\n")
+    flags = configured(tmp_path, f'[identity]\nrequire = true\ntoken-file = "{path}"\n')
+    daemon = serve(PROBE, "--handlers", "1", *flags)
+    with Raw(daemon.tcp) as raw, Raw(daemon.tcp, "http") as http:
+        assert raw.code("about") == http.code("about") == -32055
+        assert http.status == 401
+        http.headers = "Authorization: Bearer t0k-anna\r\n"
+        assert http.call("about")["user"] == "anna"
+    for address in (daemon.tcp, daemon.tcp.replace("tcp://", "http://")):
+        with Client(address, token="t0k-anna") as client:
+            assert client.call("about")["user"] == "anna"
+    until(lambda: daemon.totals()["refused"]["unauthenticated"] == 2)
+    write_tokens(path, "t0k-bert bert\n")
+    with Raw(daemon.tcp, "http", headers="Authorization: Bearer t0k-bert\r\n") as http:
+        until(lambda: "result" in http.ask("about"))
+        http.headers = "Authorization: Bearer t0k-anna\r\n"
+        assert http.code("about") == -32055
+
+
+def test_a_provider_of_ones_own_and_a_proxy(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def identity(caller): return f'net {caller.address}'\n")
+    text = """
+        [identity]
+        trusted-proxies = ["127.0.0.1"]
+        proxy-protocol = true
+        [ipc]
+        identity-provider.impl = "mine:identity"
+        callqueue.newcomer-calls = 0
+    """
+    daemon = serve(CONFORMANCE, "--handlers", "1", *configured(tmp_path, text))
+    with Raw(daemon.tcp) as raw:
+        raw.sock.sendall(b"PROXY TCP4 192.0.2.7 192.0.2.1 1 2\r\n")
+        assert raw.call("echo", 1) == 1
+    assert calls_of(daemon) == {"net 192.0.2.7": 1}
+    with Raw(daemon.tcp) as raw:
+        raw.send({"jsonrpc": "2.0", "method": "echo", "params": [1], "id": 1})
+        assert raw.rest() == []
+    until(lambda: "proxy header malformed" in daemon.log)
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ('[ipc]\nidentity-provider.impl = "no.such:thing"', "No module named 'no'"),
+        ('[identity]\ntoken-file = "no-such-file"', "no-such-file cannot be read"),
+    ],
+)
+def test_what_cannot_be_used_stops_the_start(tmp_path: Path, settings: str, complaint: str) -> None:
+    with started(tmp_path, PROBE, *configured(tmp_path, settings)) as daemon:
+        assert daemon.wait() == 2
+        assert daemon.log.count(complaint) == 1

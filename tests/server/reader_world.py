@@ -15,6 +15,7 @@ from typing import Any
 
 from faircall.server.acceptor.handoff import Handoff
 from faircall.server.reader.admission import AdmissionLimits
+from faircall.server.reader.caller_rules import CallerRules
 from faircall.server.reader.client_limits import ClientLimits
 from faircall.server.reader.connection import Connection
 from faircall.server.reader.reader import Reader
@@ -69,6 +70,7 @@ class World:
         wire: WireLimits | None = None,
         handler: HandlerLimits | None = None,
         waiting: WaitLimits | None = None,
+        rules: CallerRules | None = None,
     ) -> None:
         self.now_ns = START_NS
         self.shared = Shared(geometry, replace(policy, backoff=backoff))
@@ -82,6 +84,7 @@ class World:
             "admission_limits": admission or AdmissionLimits(),
             "timeouts": timeouts or Timeouts(),
             "waiting": waiting or WaitLimits(),
+            "rules": rules,
             "identities": geometry.identities,
         }
         self.reader = self.new_reader()

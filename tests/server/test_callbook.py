@@ -30,7 +30,7 @@ class Desk:
         pending = PendingCall(None, 1, b"1", None, flags)
         pending.deadline_ns = deadline_ns
         word = states.call_word(2, flags=flags)
-        return self.book.stage(pending, self.reference, word, 5, 0, body)
+        return self.book.stage(pending, self.reference, self.reference, word, 5, 0, body)
 
     def enqueue(self, slot: int) -> None:
         verdicts = [-1]

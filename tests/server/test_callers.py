@@ -11,7 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from faircall.server.reader.callers import RETRY_NS, Callers, ClaimRefused, Peer, peer_of
+from faircall.server.reader.accounts import RETRY_NS
+from faircall.server.reader.callers import Callers, ClaimRefused
+from faircall.server.reader.peers import Peer, peer_of
 from faircall.server.settings.trusted_peers import trusted_peers
 from faircall.shm.names import OTHERS, Names
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from faircall.server.reader.callers import Caller, Peer
+from faircall.server.reader.callers import Caller
 from faircall.server.reader.connection import Connection
+from faircall.server.reader.peers import Peer
 from faircall.server.wire.connection import Wire
 from faircall.server.wire.events import Message
 from faircall.server.wire.limits import WireLimits

@@ -26,6 +26,13 @@ def test_a_name_has_one_row(world: World) -> None:
     assert world.q[world.names.word(row, "used_ns")] == 6
 
 
+def test_a_new_row_begins_at_the_level_that_it_is_given(world: World) -> None:
+    row = world.names.identity("ann", 5, 3)
+    assert world.names.level(row) == 3
+    assert world.names.identity("ann", 6, 1) == row
+    assert world.names.level(row) == 3  # it is not new any more
+
+
 def test_an_unknown_name_has_none(world: World) -> None:
     assert world.names.identities.find("nobody") == -1
     assert world.names.identities.name(SMALL.identities - 1) == ""

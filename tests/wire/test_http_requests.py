@@ -59,7 +59,23 @@ def test_headers_say_who_calls_and_how_long() -> None:
         )
     )
     assert isinstance(event, Message)
-    assert event.http == HttpMeta("jörg", 1500, "job-7", "00-ab-cd-01", "Bearer t0k")
+    assert event.http == HttpMeta(
+        "jörg", 1500, "job-7", "00-ab-cd-01", "Bearer t0k", names_somebody=True
+    )
+
+
+def test_what_proxies_append_is_one_list_and_never_refused() -> None:
+    event, _ = ask(request(b"X-Forwarded-For: \xff, 192.0.2.7", b"x-forwarded-for: 10.0.0.2"))
+    assert isinstance(event, Message)
+    assert event.http == HttpMeta(forwarded="\xff, 192.0.2.7,10.0.0.2", names_somebody=True)
+
+
+def test_who_sends_no_proof_is_told_which_one_would_do() -> None:
+    event, wire = ask(request())
+    assert isinstance(event, Message)
+    answer = wire.answer(event.exchange, b"{}", 401)
+    assert answer.startswith(b"HTTP/1.1 401 Unauthorized\r\n")
+    assert b"\r\nWWW-Authenticate: Bearer\r\n" in answer
 
 
 @pytest.mark.parametrize(
