@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from .config_schedulers import INT_MOST, DecayScheduler, HistoryScheduler, WeightedCost
 from .settings import derived
 from .settings.bind_address import BindAddress
 from .settings.declaration import Derived, integer, ms, setting
-from .settings.kinds import FLAG, NUMBER, implementation
+from .settings.kinds import FLAG, NUMBER, choice, implementation
 from .settings.lists import INTEGERS
 
 MOST_LEVELS = 15  # the shared segment holds 16, one of them reserved
@@ -107,6 +107,12 @@ class CallQueue:
         "Within a level serve the callers in turn instead of their calls in order of arrival.",
         key="callqueue.in-turn",
         hadoop_default=False,
+    )
+    scan: Literal["top", "cursor"] = setting(
+        choice("top", "cursor"),
+        "top",
+        "Where a draw of an empty level goes on: at level 0, or at the drawn level (HADOOP-9640).",
+        key="callqueue.scan",
     )
     max_wait_ms: int = ms(
         0,
