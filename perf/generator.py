@@ -32,17 +32,18 @@ Address = tuple[str, int]
 class Flow:
     """The calls of one user: `rate` a second over `connections`, or closed loops if it is 0.
 
-    `call` is what stands in a request: method and params as JSON. `fresh_names`: every call has a
-    user of its own, claimed on its connection just before it.
+    `call` is what stands in a request: method and params as JSON. An open loop ends after `calls`,
+    if that is not 0. `fresh_names`: every call has a user of its own, claimed on its connection
+    just before it.
     """
 
     user: str
     call: bytes = b'"method":"echo","params":[0]'
     rate: float = 0.0
     connections: int = 1
+    calls: int = 0
     timed: bool = False
     starts_s: float = 0.0
-    stops_s: float = float("inf")
     fresh_names: bool = False
 
 
@@ -203,10 +204,10 @@ class Generator:
 
     def _send_due(self, flow: Flow, now_ns: int) -> None:
         """The calls of an open loop that are due: a Poisson process."""
-        due_ns, stops_ns = self._next_ns[flow.user], flow.stops_s * SECOND_NS
+        due_ns, seen = self._next_ns[flow.user], self.seen[flow.user]
         connections = self._by_flow[flow.user]
-        while due_ns <= now_ns and due_ns < stops_ns:
-            connections[self.seen[flow.user].sent % len(connections)].send(due_ns)
+        while due_ns <= now_ns and (not flow.calls or seen.sent < flow.calls):
+            connections[seen.sent % len(connections)].send(due_ns)
             due_ns += int(self._random.expovariate(flow.rate) * SECOND_NS)
         self._next_ns[flow.user] = due_ns
 
@@ -218,7 +219,6 @@ class Generator:
         for connection in sorted(ready, key=lambda c: not c.flow.timed):
             now_ns = self._now_ns()
             answers = connection.receive(now_ns)
-            flow = connection.flow
-            if not flow.rate and now_ns < flow.stops_s * SECOND_NS:
+            if not connection.flow.rate:
                 for _ in range(answers):
                     connection.send(now_ns)
