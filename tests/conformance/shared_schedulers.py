@@ -34,6 +34,7 @@ class SweptCosts:
         self.identity_provider: IdentityProvider = UserIdentityProvider()
         self.sweep = Sweep(port.standing())
         self.now_ns = 0
+        self._called = self.shared.columns.call_totals()  # as of the last sweep
 
     # -- what processes do -------------------------------------------------------------------------
 
@@ -53,6 +54,7 @@ class SweptCosts:
     def decay(self, step: Step) -> None:
         self.now_ns = self.sweep.next_ns()
         assert self.sweep.tick(self.now_ns)
+        self._called = self.shared.columns.call_totals()
 
     # -- what a case asks --------------------------------------------------------------------------
 
@@ -107,7 +109,7 @@ class SweptCosts:
         return {
             name: signed(int(rows["decayed"][row])) + int(charged[row]) - int(rows["seen"][row])
             for name, row in self._rows()
-            if rows["decayed"][row] or called[row] != rows["calls_seen"][row]
+            if rows["decayed"][row] or called[row] != self._called[row]
         }
 
     def _total(self, service: bool) -> int:
