@@ -46,8 +46,7 @@ NOT_SHARED = (
     _row("fair_call_queue", "iterator_*", "iterator", "calls are taken, not looked through"),
     _row("fair_call_queue", EVERY, "overflowed_after_blocked", EVERY_TRY),
     _row("call_queue_manager", EVERY, "overflowed_after_blocked", EVERY_TRY),
-    _row("call_queue_manager", "noarg_*", "construct", "a class that only the recording had"),
-    _row("call_queue_manager", "int_ctor_*", "construct", "a class that only the recording had"),
+    _row("call_queue_manager", EVERY, "not_expressed", "a class that only the recording had"),
     _row(
         "call_queue_manager",
         "backoff_by_response_time_[!n]*",

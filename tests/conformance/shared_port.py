@@ -128,8 +128,9 @@ def answer(call: object) -> object:
     except (ConfigError, ValueError):
         return REFUSED
     except NotExpressed as missing:
-        return f"not expressed: {missing}"
+        return f"{NOT_EXPRESSED}: {missing}"
 
 
+NOT_EXPRESSED = "not expressed"
 REFUSED = {"error": "refused"}
 OVERFLOW = {"error": "overflow"}

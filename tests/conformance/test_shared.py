@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -12,8 +13,9 @@ from .conftest import Judge
 from .deviations import DEVIATIONS
 from .not_shared import EVERY, NOT_SHARED, NotShared, rows_of
 from .recorded import OWN, Case, Mismatch, cases, parameters, replay, same
-from .shared_port import answer
-from .shared_queues import SharedCallQueue, SharedFairCallQueue, drawn
+from .shared_call_queue import SharedCallQueue
+from .shared_port import NOT_EXPRESSED, answer
+from .shared_queues import SharedFairCallQueue, drawn
 from .shared_schedulers import SharedDecay, SharedHistory
 from .shared_terms import in_shared_terms, reworded
 
@@ -31,10 +33,17 @@ def replayed(case: Case, build: Callable[[Case], Any]) -> list[Mismatch]:
         for subject in built:
             if isinstance(subject, SharedFairCallQueue):
                 found += _told(case, "expect_jmx", subject.jmx)
-        return found
+        return [_named(one) for one in found]
     finally:
         for subject in built:
             subject.port.close()
+
+
+def _named(found: Mismatch) -> Mismatch:
+    """What asks for a class or a port that a server cannot have is a step of its own."""
+    impossible = str(found.answered).startswith(NOT_EXPRESSED)
+    named = impossible and found.op in ("construct", "swap")
+    return dataclasses.replace(found, op="not_expressed") if named else found
 
 
 def _told(case: Case, field: str, told: Callable[[], object]) -> list[Mismatch]:
