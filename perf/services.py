@@ -9,9 +9,11 @@ does exactly the same work.
 from __future__ import annotations
 
 import os
+import threading
 import time
-from typing import Any
+from typing import Any, Literal
 
+from ..workers.context import current_call
 from ..workers.service import Service
 
 TURNS_VARIABLE = "FAIRCALL_SPIN_TURNS_PER_MS"
@@ -80,3 +82,23 @@ def spin20(x: Any = None) -> Any:
     """20 ms of CPU time, then `x`."""
     spin(20 * turns_per_ms())
     return x
+
+
+@service.method(idempotent=True)
+def nap(ms: float) -> float:
+    """Waits this many milliseconds without a processor."""
+    time.sleep(ms / 1000)
+    return ms
+
+
+_lock = threading.Lock()
+
+
+@service.method(idempotent=True)
+def locked(ms: float, kind: Literal["free", "shared", "exclusive"]) -> float:
+    """The same wait without a lock, under a shared one, or under an exclusive one."""
+    call = current_call()
+    if kind == "free":
+        return nap(ms)
+    with call.lock_shared(_lock) if kind == "shared" else call.lock_exclusive(_lock):
+        return nap(ms)

@@ -152,7 +152,7 @@ class CallQueue:
         "top",
         "Where a draw looks for a call when its level has none: from level 0 down (Hadoop 3), or on"
         " from its level (HADOOP-9640).",
-        key="faircallqueue.scan",
+        key="callqueue.scan",
         live=True,
     )
     backoff_enable: bool = setting(

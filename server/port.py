@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FIFO = "LinkedBlockingQueue"
 LEAST_SLOTS = 256  # per reader: with back-off off, calls that wait for room have slots, too
+UNLIMITED = 1 << 32  # calls of one principal: a full queue is refused as such, whoever filled it
 MOST_SMALL, LEAST_SMALL = 10 / 27, 1 / 8  # of the payload lie in 4 KiB pages: 20 of 54 MiB
 
 
@@ -117,7 +118,8 @@ def policy_of(settings: Settings, ipc: PortSettings) -> QueuePolicy:
     """The queue's policy; plain FIFO is one level in order of arrival."""
     queue, total = ipc.callqueue, ipc.callqueue.total_capacity
     claim_ahead_ns = settings.handlers.claim_ahead_us * 1000
-    max_principal = max(1, int(queue.max_principal_share * total))
+    share = queue.max_principal_share
+    max_principal = max(1, int(share * total)) if share < 1 else UNLIMITED
     if queue.impl == FIFO:
         return QueuePolicy(
             weights=(1,),

@@ -27,10 +27,10 @@ class NotServing(Exception):
 
 
 class DemoServer:
-    """A running server that listens at `address`, (host, TCP port)."""
+    """A running server that listens at `address`, (host, TCP port); `pid` is its supervisor's."""
 
-    def __init__(self, address: tuple[str, int], admin_socket: str) -> None:
-        self.address = address
+    def __init__(self, address: tuple[str, int], admin_socket: str, pid: int) -> None:
+        self.address, self.pid = address, pid
         self._admin_socket = admin_socket
 
     def stats(self) -> Mapping[str, Any]:
@@ -40,27 +40,29 @@ class DemoServer:
 
 
 @contextlib.contextmanager
-def running_server(handlers: int, settings: Mapping[str, str]) -> Iterator[DemoServer]:
-    """A server with these settings (key to value) while the block runs. NotServing."""
+def running_server(
+    handlers: int, settings: Mapping[str, str], service: str = SERVICE
+) -> Iterator[DemoServer]:
+    """A server of `service` with these settings (key to value) while the block runs. NotServing."""
     with tempfile.TemporaryDirectory(prefix="faircall-demo-") as folder:
         admin_socket, log = f"{folder}/admin.sock", Path(folder) / "log"
         with log.open("wb") as stderr:
             process = subprocess.Popen(
-                command(handlers, {"admin.socket": admin_socket, **settings}),
+                command(handlers, {"admin.socket": admin_socket, **settings}, service),
                 env=environment(os.environ),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
             )
         try:
-            yield DemoServer(_address_when_ready(process, log), admin_socket)
+            yield DemoServer(_address_when_ready(process, log), admin_socket, process.pid)
         finally:
             _stop(process)
 
 
-def command(handlers: int, settings: Mapping[str, str]) -> Sequence[str]:
+def command(handlers: int, settings: Mapping[str, str], service: str = SERVICE) -> Sequence[str]:
     """The command line: loopback peers are trusted, so that one process can be two users."""
-    words = ["-m", "faircall", "serve", SERVICE, "--trust-loopback", "--handlers", str(handlers)]
+    words = ["-m", "faircall", "serve", service, "--trust-loopback", "--handlers", str(handlers)]
     words += ["--bind", "tcp://127.0.0.1:0", "--log-level", "info", "--log-format", "json"]
     for key, value in settings.items():
         words += ["--set", f"{key}={value}"]

@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-GOLDEN = Path(os.environ.get("FAIRCALL_GOLDEN") or Path(__file__).parent / "golden")
+OWN = Path(__file__).parent / "golden"
+GOLDEN = Path(os.environ.get("FAIRCALL_GOLDEN") or OWN)
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,9 @@ class Mismatch:
     answered: object
 
 
-def cases(suite: str, file: str) -> list[Case]:
-    """The cases of `<suite>/<file>`, none if it is not there."""
-    path = GOLDEN / suite / file
+def cases(suite: str, file: str, folder: Path = GOLDEN) -> list[Case]:
+    """The cases of `<suite>/<file>` in `folder`, none if it is not there."""
+    path = folder / suite / file
     if not path.exists():
         return []
     recorded = json.loads(path.read_text(encoding="utf-8"))
@@ -87,9 +88,12 @@ def replay(
         return list(_different(0, "construct", {"expect": construct}, built))
     found: list[Mismatch] = []
     for number, step in enumerate(case.fields.get("steps", []), start=1):
-        method = getattr(subject[0], step["op"])
-        found.extend(_different(number, step["op"], step, answer(partial(method, step))))
+        found.extend(_different(number, step["op"], step, answer(partial(_ask, subject[0], step))))
     return found
+
+
+def _ask(subject: object, step: Mapping[str, Any]) -> object:
+    return getattr(subject, step["op"])(step)
 
 
 def _different(

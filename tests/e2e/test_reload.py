@@ -223,7 +223,7 @@ RELOADS = (
     QUICK,
     QUICK + "faircallqueue.multiplexer.weights = [1, 2, 3, 4]\ncallqueue.in-turn = false\n",
     QUICK + "scheduler.impl = 'HistoryRpcScheduler'\nbackoff.enable = false\n",
-    QUICK + "scheduler.impl = 'DefaultRpcScheduler'\nfaircallqueue.scan = 'cursor'\n",
+    QUICK + "scheduler.impl = 'DefaultRpcScheduler'\ncallqueue.scan = 'cursor'\n",
     QUICK + FIFO,
     QUICK + "scheduler.priority.levels = 15\n",
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from faircall.server.config_ipc import MOST_LEVELS
-from faircall.server.port import Port, geometry_of, open_ports, pages_of, policy_of
+from faircall.server.port import UNLIMITED, Port, geometry_of, open_ports, pages_of, policy_of
 from faircall.server.supervisor.failures import CannotStart
 from faircall.shm.layout import LARGE_PAGE, SMALL_PAGE, Layout
 
@@ -39,7 +39,23 @@ def test_fifo_is_one_level_in_order_of_arrival(load: Load) -> None:
     settings = load(FIFO)
     policy = policy_of(settings, settings.ports[8020])
     assert (policy.weights, policy.capacities, policy.in_turn) == ((1,), (100,), False)
-    assert policy.max_principal == 100
+    assert policy.max_principal == UNLIMITED
+
+
+def test_by_hadoops_rules_one_caller_may_fill_the_queue(load: Load) -> None:
+    settings = load('[ipc.8020]\ncallqueue.impl = "FairCallQueue"\n')
+    assert policy_of(settings, settings.ports[8020]).max_principal == UNLIMITED
+
+
+@pytest.mark.parametrize(
+    ("text", "from_cursor"),
+    [("", False), ('callqueue.scan = "top"', False), ('callqueue.scan = "cursor"', True)],
+)
+def test_a_draw_of_an_empty_level_goes_on_at_the_top_or_at_the_cursor(
+    load: Load, text: str, from_cursor: bool
+) -> None:
+    settings = load(f"[ipc.8020]\n{text}\n")
+    assert policy_of(settings, settings.ports[8020]).scan_from_cursor is from_cursor
 
 
 @pytest.mark.parametrize(("capacity", "slots"), [(4, 256), (248, 256), (249, 512), (4096, 8192)])

@@ -1,0 +1,38 @@
+"""What the fair queue does for a light user beside a heavy one, measured on real servers.
+
+    python -m faircall.perf.fairness concurrency | first-second | costs | minting [--seconds S]
+
+Each scenario starts a server per row, loads it from this process (`generator`) and prints a table
+of what it measured. On a machine with few processors the generator and the server share them: the
+figures compare rows of one table, and are no limits of the server.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+
+from . import concurrency, costs, first_second, minting
+from .rows import Row, table
+
+SCENARIOS: Mapping[str, Callable[[float], Sequence[Row]]] = {
+    "concurrency": concurrency.rows,
+    "first-second": first_second.rows,
+    "costs": costs.rows,
+    "minting": minting.rows,
+}
+SECONDS: Mapping[str, float] = {"concurrency": 12, "first-second": 3, "costs": 12, "minting": 15}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a scenario and print its table."""
+    parser = argparse.ArgumentParser(prog="python -m faircall.perf.fairness")
+    parser.add_argument("scenario", choices=SCENARIOS)
+    parser.add_argument("--seconds", type=float, default=0.0, help="of load for each row")
+    options = parser.parse_args(arguments)
+    seconds = options.seconds or SECONDS[options.scenario]
+    print(table(SCENARIOS[options.scenario](seconds)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Every scenario runs for a moment, and what it shows is what it measured. No figure is judged."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+
+import pytest
+
+from faircall.perf import concurrency, costs, fairness, first_second, minting
+from faircall.perf.rows import Row, pss_mib, table
+
+pytestmark = pytest.mark.slow
+
+
+def assert_measured(rows: Sequence[Row], *keys: str) -> None:
+    """These figures are positive numbers, and no two rows have them all alike."""
+    for row in rows:
+        for key in keys:
+            value = float(str(row[key]))
+            assert value > 0, (key, row)
+            assert math.isfinite(value), (key, row)
+    assert len({tuple(row[key] for key in keys) for row in rows}) == len(rows)
+
+
+def test_concurrency() -> None:
+    rows = concurrency.rows(1.0, connections=(8,))
+    assert [row["queue"] for row in rows] == ["fifo", "fair"]
+    assert_measured(rows, "light p50 ms", "light p99 ms", "light calls", "heavy calls/s")
+
+
+def test_first_second() -> None:
+    rows = first_second.rows(2.0, connections=16)
+    assert [row["in turn"] for row in rows] == ["on", "off"]
+    assert [row["flood level"] for row in rows] == [0, 0]
+    assert_measured(rows, "light p50 before ms", "light p50 ms", "light p99 ms", "flood calls")
+
+
+def test_costs() -> None:
+    rows = costs.rows(0.5, calls=50)
+    assert [row["calls"] for row in rows] == [150, 150]
+    assert rows[0]["state"] == "measured"
+    assert rows[1]["state"] in ("measured", "pending")
+    for row in rows:
+        assert sum(float(str(row[f"{user} share"])) for user in costs.USERS) == pytest.approx(
+            1, abs=0.02
+        )
+
+
+def test_minting() -> None:
+    rows = minting.rows(1.0, connections=4)
+    assert rows[0]["p99 ratio"] == 1.0
+    assert float(str(rows[0]["users known"])) in (2, 3)  # the address that it came from, too
+    assert float(str(rows[1]["users known"])) > 10
+    assert_measured(rows, "heavy share", "heavy calls/s", "light p50 ms", "light p99 ms")
+
+
+def test_the_command_prints_a_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[float] = []
+
+    def rows(seconds: float) -> list[Row]:
+        asked.append(seconds)
+        return [{"queue": "fifo", "p99 ms": 1.5}, {"queue": "fair", "p99 ms": 10.25}]
+
+    monkeypatch.setattr(fairness, "SCENARIOS", {"concurrency": rows})
+    fairness.main(["concurrency"])
+    fairness.main(["concurrency", "--seconds", "1"])
+    assert asked == [fairness.SECONDS["concurrency"], 1.0]
+    assert capsys.readouterr().out.splitlines()[:4] == [
+        "queue  p99 ms",
+        "-----  ------",
+        " fifo    1.50",
+        " fair   10.25",
+    ]
+
+
+def test_a_table_and_the_memory_of_a_process() -> None:
+    assert table([{"a": "x"}]) == "a\n-\nx"
+    assert pss_mib(os.getpid()) > 1
