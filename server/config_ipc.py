@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from .config_schedulers import INT_MOST, DecayScheduler, HistoryScheduler, WeightedCost
 from .settings import derived
 from .settings.bind_address import BindAddress
 from .settings.declaration import Derived, integer, ms, setting
-from .settings.kinds import FLAG, NUMBER, implementation
+from .settings.kinds import FLAG, NUMBER, choice, implementation
 from .settings.lists import INTEGERS
 
 MOST_LEVELS = 15  # the shared segment holds 16, one of them reserved
@@ -110,7 +110,7 @@ class CallQueue:
     )
     max_wait_ms: int = ms(
         0,
-        "Refuse a call whose expected wait is longer; 0: no limit.",
+        "With back-off, refuse a call whose expected wait is longer; 0: no limit.",
         0,
         86_400_000,
         key="callqueue.max-wait-ms",
@@ -132,6 +132,13 @@ class CallQueue:
         hadoop="backoff.enable",
         hadoop_default=False,
         any_true=True,
+    )
+    backoff_form: Literal["keep-alive", "disconnect"] = setting(
+        choice("keep-alive", "disconnect"),
+        "keep-alive",
+        "disconnect: as Hadoop, close the connection of a call that the last level, a response time"
+        " or the fail-over refuses, once its other calls are answered.",
+        key="backoff.form",
     )
 
 

@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING
 
 from ...shm import states
 from ...shm.columns import Counter
+from ...shm.settlement import redo
 from ...shm.shared import Shared
+from ..costs import cost_rules
+from .dead_calls import DeadCalls
 from .method_times import MethodTimes
 from .reaps import answer, order_of
 from .sweep import Sweep
@@ -41,6 +44,7 @@ class Janitor:
         self._channel = channel
         self._row = self.shared.row("janitor")
         self._sweep = Sweep(port)
+        self._dead_calls = DeadCalls(port.shared, cost_rules(port.ipc))
         self._chores: list[Callable[[int], object]] = [
             self._sweep.tick,
             MethodTimes(self.shared).tick,
@@ -74,6 +78,8 @@ class Janitor:
         """Carry an order out and answer it; one that fails stays unanswered, and is repeated."""
         try:
             role, number = order_of(message)
+            if role == "handler":
+                self._dead_calls.charge(number, time.monotonic_ns())
             outcome = reap(self.shared, role, number)
         except Exception as error:
             log.error("order failed", {"order": message.decode(errors="replace")}, exc_info=error)
@@ -122,6 +128,7 @@ def run_janitor(port: Port, channel: socket.socket, report: Callable[[str], None
     """The life of a janitor process, after the fork: its exit status."""
     row = port.shared.row("janitor")
     row.enter()
+    redo(port.shared.segment, row.index)
     touched = port.shared.locks_touched()
     port.shared.doorbells.ring_all()
     janitor = Janitor(port, channel)

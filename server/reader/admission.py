@@ -19,6 +19,7 @@ from ...shm.shared import Shared
 from ...workers.envelope import Decoded, Invalid, Meta, Request, error_answer
 from ..wire.events import NO_META, HttpMeta, Message
 from . import refusals
+from .arrivals import Arrivals
 from .builtins import Builtins
 from .callbook import CallBook
 from .callers import Caller, Callers, ClaimRefused
@@ -65,10 +66,12 @@ class Admission:
         enqueuer: Enqueuer,
         decode: Callable[[bytes], Decoded],
         limits: AdmissionLimits,
+        arrivals: Arrivals,
     ) -> None:
         self._index, self._book, self._callers = index, book, callers
         self._builtins, self._replies, self._enqueuer = builtins, replies, enqueuer
-        self._decode, self._limits = decode, limits
+        self._decode, self._limits, self._arrivals = decode, limits, arrivals
+        self._unit = arrivals.unit
         self._q, self._names = shared.segment.q, shared.names
         self._counts, self._charge = shared.columns.own(index), shared.columns.charge
         self.draining = False
@@ -113,7 +116,7 @@ class Admission:
                 queued += 1
                 self._take_request(caller, pending, item, message.http, now_ns)
         if queued:
-            self._charge(self._index, caller.row, queued, queued)
+            self._charge(self._index, caller.row, queued * self._unit, queued)
         return len(items)
 
     def _take_request(
@@ -147,7 +150,7 @@ class Admission:
     ) -> None:
         """A long message is only framed here: a handler decodes it and answers the whole."""
         self._counts[_CALLS] += 1
-        self._charge(self._index, caller.row, 1)
+        self._charge(self._index, caller.row, self._unit)
         pending = PendingCall(connection, message.exchange, b"", None, states.UNDECODED)
         http = message.http or NO_META
         body = _with_meta(pending, None, http, message.body)
@@ -166,6 +169,7 @@ class Admission:
         """Into a slot that the enqueuer will offer; `message` is that of an undecoded call."""
         if self.draining:
             self._counts[Counter.SHUTTING_DOWN] += 1
+            self._arrivals.refused_without_slot(caller.row)
             self._replies.refuse(pending, refusals.SHUTTING_DOWN, message)
             return
         q, method = self._q, self._methods0 + row * _METHOD_WORDS
@@ -180,23 +184,25 @@ class Admission:
         slot = -1
         if self._book.has_free:
             slot = self._book.stage(pending, caller.reference, call, now_ns, expected_ns, body)
+        if self._arrivals.stamps:
+            self._arrivals.reserve(caller.row, row, slot)
         if slot < 0:
-            self._refuse_for_room(pending, message)
+            self._arrivals.refused_without_slot(caller.row)
+            self._refuse_for_room(pending, level, message)
             return
         self._enqueuer.staged.append((slot, level))
         if pending.connection:
             pending.connection.calls.add(slot)
 
-    def _refuse_for_room(self, pending: PendingCall, message: bytes) -> None:
-        self._counts[Counter.REFUSED_QUEUE_FULL] += 1
+    def _refuse_for_room(self, pending: PendingCall, level: int, message: bytes) -> None:
         rule = "limits.segment-payload-bytes" if self._book.has_free else "callqueue.total-capacity"
         error = refusals.no_room(rule, self._enqueuer.drain.retry_after_ms())
-        self._replies.refuse(pending, error, message, busy=True)
+        self._enqueuer.refuser.no_room(pending, level, error, message)
 
     def _refuse_claim(self, connection: Connection, message: Message, error: ClaimRefused) -> None:
         self._counts[_CALLS] += 1
         self._counts[Counter.CLAIMS_REFUSED] += 1
-        self._charge(self._index, connection.caller.row, 1)
+        self._charge(self._index, connection.caller.row, self._unit)
         answer = self._replies.error_for_all(message.body, refusals.unauthenticated(str(error)))
         self._replies.settle(PendingCall(connection, message.exchange, b""), answer)
 

@@ -13,6 +13,7 @@ import socket
 import time
 from collections.abc import Callable
 
+from ...scheduling.cost import CostRules
 from ...shm import doorbells, states
 from ...shm.columns import Counter
 from ...shm.shared import Shared
@@ -21,6 +22,8 @@ from ...workers.envelope import Decoded, decode
 from ..settings.trusted_peers import TrustedPeers
 from ..wire.limits import WireLimits
 from .admission import Admission, AdmissionLimits
+from .arrivals import Arrivals
+from .backoff import BackOffRules
 from .builtins import Builtins
 from .callbook import CallBook
 from .callers import Callers
@@ -57,6 +60,8 @@ class Reader:
         admission_limits: AdmissionLimits,
         timeouts: Timeouts,
         backoff: bool = True,
+        backoff_rules: BackOffRules | None = None,
+        costs: CostRules | None = None,
         identities: int = 4096,
         waiting: WaitLimits = NO_WAITS,
         clock: Callable[[], int] = time.monotonic_ns,
@@ -68,13 +73,18 @@ class Reader:
         take_apart = _decoder(admission_limits)
         self.book = book = CallBook(shared, number)
         self._replies = replies = Replies(counts, wire_limits.busy_http_status, take_apart)
-        self.enqueuer = Enqueuer(shared, counts, book, replies, backoff)
+        rules = backoff_rules or BackOffRules()
+        self._arrivals = arrivals = Arrivals(
+            shared, row.index, costs or CostRules(), rules.charge_refused
+        )
+        self.enqueuer = Enqueuer(shared, counts, book, replies, backoff, arrivals, rules)
+        self._answer = self._charged_answer if arrivals.charges_responses else self._deliver
         self._withdrawals = Withdrawals(shared, number, counts, book, self.enqueuer, replies)
         self.callers = callers = Callers(shared.names, 2 * identities)
         builtins = Builtins(callers, self._withdrawals.cancel, counts)
         self._admission = admission = Admission(
             shared, row.index, book, callers, builtins, replies, self.enqueuer, take_apart,
-            admission_limits,
+            admission_limits, arrivals,
         )  # fmt: skip
         self._sources = Sources()
         self.clients = Clients(
@@ -174,7 +184,7 @@ class Reader:
             pending = book.calls.get(slot)  # None: who asked was before this process
             if pending is not None:
                 if pending.connection is not None:
-                    self._deliver(slot, pending, pending.connection)
+                    self._answer(slot, pending, pending.connection)
                 del book.calls[slot]
             book.release(slot)
         return count
@@ -188,6 +198,12 @@ class Reader:
         connection.calls.discard(slot)
         self._waiting.note(connection, self.book.arrived_ns(slot))
         self._replies.deliver(pending, status, body, message)
+
+    def _charged_answer(self, slot: int, pending: PendingCall, connection: Connection) -> None:
+        """The same, where the time that it takes is charged."""
+        began_ns = self._clock()
+        self._deliver(slot, pending, connection)
+        self._arrivals.responded(slot, self._clock() - began_ns)
 
     def _count_unanswered(self, status: int) -> None:
         if status == states.Status.DIED:

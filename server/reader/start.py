@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...shm import states
+from ..costs import cost_rules
 from ..settings import processors
 from ..settings.trusted_peers import trusted_peers
 from ..wire.limits import WireLimits
 from .admission import AdmissionLimits
+from .backoff import BackOffRules
 from .client_limits import ClientLimits
 from .reader import Reader
 from .timeouts import Timeouts
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("faircall.reader")
 
 MS = 1_000_000
+DECAY = "DecayRpcScheduler"
 
 
 def run_reader(port: Port, number: int, report: Callable[[str], None]) -> int:
@@ -52,6 +55,8 @@ def reader_of(port: Port, number: int) -> Reader:
         admission_limits=_admission_limits(settings),
         timeouts=_timeouts(settings),
         backoff=port.ipc.callqueue.backoff_enable,
+        backoff_rules=backoff_rules(port),
+        costs=cost_rules(port.ipc),
         identities=settings.limits.identities,
         waiting=_wait_limits(settings),
     )
@@ -61,6 +66,20 @@ def _wait_limits(settings: Settings) -> WaitLimits:
     """Only with a second processor does a watched call go on meanwhile."""
     watch_us = settings.server.watch_us if processors.available().count > 1 else 0
     return WaitLimits(settings.server.nap_us * 1000, watch_us * 1000)
+
+
+def backoff_rules(port: Port) -> BackOffRules:
+    """When, and in which form, the readers of `port` refuse calls."""
+    queue, decay = port.ipc.callqueue, port.ipc.decay_scheduler
+    return BackOffRules(
+        by_response_time=decay.backoff_responsetime_enable and port.ipc.scheduler.impl == DECAY,
+        max_wait_ms=queue.max_wait_ms or None,
+        period_ms=decay.period_ms,
+        started_ns=port.created_ns,
+        failover=queue.overflow_trigger_failover,
+        disconnects=queue.backoff_form == "disconnect",
+        charge_refused=decay.charge_refused,
+    )
 
 
 def _wire_limits(settings: Settings) -> WireLimits:

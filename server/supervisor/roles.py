@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...workers.errors import ServiceError
+from ..costs import cost_rules
 from ..port import Port
 from .child import CRASHED
 from .children import FAILED, READY, Child
@@ -160,6 +161,9 @@ def _handler(duty: Duty, target: str) -> int:
             max_batch=limits.max_batch,
             max_depth=limits.max_depth,
             max_id_bytes=limits.max_id_bytes,
+            costs=cost_rules(duty.port.ipc),
+            slow_rpc=settings.log.slow_rpc,
+            slow_rpc_threshold_ms=settings.log.slow_rpc_threshold_ms,
         ),
         duty.report,
     )

@@ -77,7 +77,6 @@ def test_costs_decay_by_the_factor_and_keep_their_raw_sum(make: Make) -> None:
     assert int(record["decayed"]) == int((100 * 0.25 + 60) * 0.25)
     assert int(record["raw"]) == 160
     assert int(record["seen"]) == 160
-    assert int(record["calls_seen"]) == 160
 
 
 def test_levels_are_those_of_the_scheduler_of_the_policies(make: Make) -> None:
