@@ -12,8 +12,10 @@ import os
 import socket
 from typing import Any
 
+from faircall.scheduling.cost import CostRules
 from faircall.server.acceptor.handoff import Handoff
 from faircall.server.reader.admission import AdmissionLimits
+from faircall.server.reader.backoff import BackOffRules
 from faircall.server.reader.client_limits import ClientLimits
 from faircall.server.reader.connection import Connection
 from faircall.server.reader.reader import Reader
@@ -68,6 +70,8 @@ class World:
         wire: WireLimits | None = None,
         handler: HandlerLimits | None = None,
         waiting: WaitLimits | None = None,
+        rules: BackOffRules | None = None,
+        costs: CostRules | None = None,
     ) -> None:
         self.now_ns = START_NS
         self.shared = Shared(geometry, policy)
@@ -82,10 +86,12 @@ class World:
             "timeouts": timeouts or Timeouts(),
             "backoff": backoff,
             "waiting": waiting or WaitLimits(),
+            "backoff_rules": rules,
+            "costs": costs,
             "identities": geometry.identities,
         }
         self.reader = self.new_reader()
-        self._handler_limits = handler or HandlerLimits()
+        self._handler_limits = handler or HandlerLimits(costs=costs or CostRules())
         self.handlers = [self._new_handler(number) for number in range(geometry.handlers)]
         self.clients: list[Client] = []
 

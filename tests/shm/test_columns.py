@@ -70,7 +70,7 @@ def test_a_methods_figures_are_kept_per_handler(columns: Columns) -> None:
     columns.ran(0, 2, spent_ns=1, failed=False)
     assert columns.methods[1, 2].tolist() == (2, 1, 70, 50, 0, 0)
     assert columns.methods[0, 2].tolist() == (1, 0, 1, 1, 0, 0)
-    assert columns.methods[1, 1].tolist() == (0, 0, 0, 0)
+    assert columns.methods[1, 1].tolist() == (0, 0, 0, 0, 0, 0)
 
 
 def test_totals_survive_their_process(columns: Columns) -> None:
