@@ -53,7 +53,7 @@ def test_a_level_that_backs_off_is_refused_until_it_is_let_in_again(make_world: 
         "reason": "response_time",
         "retriable": True,
         "level": 2,
-        "rule": "decay-scheduler.backoff.responsetime",
+        "rule": "decay-scheduler.backoff.responsetime.thresholds",
         "retry_after_ms": 3500,  # the next sweep
     }
     assert world.count(Counter.REFUSED_RESPONSE_TIME) == 1
