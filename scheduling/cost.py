@@ -137,7 +137,12 @@ class CostRules:
     @property
     def counts_on_arrival(self) -> bool:
         """Whether every call costs 1 when it arrives, and nothing more is to be done about it."""
-        return self.provider == DefaultCostProvider.__name__ and self.charge == "arrival"
+        return self.counts and self.charge == "arrival"
+
+    @property
+    def counts(self) -> bool:
+        """Whether every call costs 1, whenever it is charged."""
+        return self.provider == DefaultCostProvider.__name__
 
     @property
     def is_ours(self) -> bool:

@@ -88,7 +88,7 @@ class CallQueue:
     overflow_trigger_failover: bool = setting(
         FLAG,
         False,
-        "Tell a caller whom the full queue refuses to go to another server.",
+        "Tell a caller who is refused, by the full queue or by back-off, to go to another server.",
         key="callqueue.overflow.trigger.failover",
         hadoop="callqueue.overflow.trigger.failover",
     )

@@ -54,8 +54,8 @@ class HandlerLimits:
 class CallRunner:
     """One handler's; `index` is its process index. `call` is the call that was run last.
 
-    Where costs go by time (`timed`) a message is charged for all of its time when it has run; else
-    its reader has charged its first call, and the others are charged here.
+    `timed`: its times are needed for its cost. Where every call costs 1, those of a message are
+    charged here, but for the first; else the message is charged for all of its time.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class CallRunner:
         self._user_names: dict[int, str] = {}
         self.call = Call()
         self.timed = not limits.costs.counts_on_arrival
-        self._item_cost = int(not self.timed)
+        self._item_cost = int(limits.costs.counts)
 
     def run(self, own: int, token: int, deadline_ns: int) -> tuple[int, bytes]:
         """Run the call whose slot's words begin at `own`, and whose state word is `token`."""

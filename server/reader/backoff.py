@@ -78,8 +78,8 @@ class Gate:
         ahead, rate, most_ms = 0, 0.0, self._rules.max_wait_ms
         if most_ms is not None and not slow:
             sizes = [self._waits_at(other) for other in range(len(weights))]
-            ahead = sizes[level]
-            total = self._rate(slot)
+            ahead = max(0, sizes[level] - self._idle())
+            total = self._rate(slot, now_ns)
             rate = backoff.level_rate(total, weights, sizes, level) if total else 0.0
             if not rate:  # nothing is known yet
                 most_ms = None
@@ -93,10 +93,15 @@ class Gate:
         at = self._waiting0 + level * CLASSES
         return self._q[at] + self._q[at + 1] + self._offered[level]
 
-    def _rate(self, slot: int) -> float:
+    def _idle(self) -> int:
+        """Handlers that wait for a call: as many calls wait for nothing."""
+        first = self._table.idle_word
+        return sum(bits.bit_count() for bits in self._q[first : first + self._table.idle_words])
+
+    def _rate(self, slot: int, now_ns: int) -> float:
         """Calls per second that the handlers take, or could; 0 if nothing is known."""
         own = self._table.slot0 + slot * SLOT_WORDS
-        took_ns = self._drain.mean_ns or self._q[own + _EXPECTED]
+        took_ns = self._drain.mean_ns(now_ns) or self._q[own + _EXPECTED]
         could = self._handlers * 1e9 / took_ns if took_ns else 0.0
         return max(self._drain.per_second, could)
 

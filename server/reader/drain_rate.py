@@ -16,7 +16,7 @@ UNKNOWN_MS = 1000  # when it is not known, or nothing drains
 class DrainRate:
     """Reads counters without a lock: calls ever drawn, calls that wait, calls run and their time.
 
-    `per_second` is the rate of the last sample, `mean_ns` what a call took of late; 0 = not known.
+    `per_second` is the rate of the last sample; 0 = not known.
     """
 
     def __init__(self, shared: Shared) -> None:
@@ -25,7 +25,7 @@ class DrainRate:
         self._waiting = shared.segment.word(shared.segment.layout.shard, SHARD, "waiting")
         self._last_ns, self._last_drawn = 0, 0
         self.per_second = 0.0
-        self.mean_ns = 0.0
+        self._mean_ns = 0.0
         first = shared.geometry.readers
         self._handlers = shared.columns.counters[first : first + shared.geometry.handlers]
         self._run, self._busy_ns = self._totals()
@@ -41,8 +41,12 @@ class DrainRate:
         self._last_ns, self._last_drawn = now_ns, drawn
         run, busy_ns = self._totals()
         if run > self._run:
-            self.mean_ns = (busy_ns - self._busy_ns) / (run - self._run)
+            self._mean_ns = (busy_ns - self._busy_ns) / (run - self._run)
         self._run, self._busy_ns = run, busy_ns
+
+    def mean_ns(self, now_ns: int) -> float:
+        """What a call took of late; 0 if that is not known, or too long ago."""
+        return self._mean_ns if now_ns - self._last_ns < STALE_NS else 0.0
 
     def retry_after_ms(self) -> int:
         """How long the calls that wait now will take at the present rate, within bounds."""

@@ -108,18 +108,18 @@ def test_a_level_is_bounded_by_its_expected_wait(make_world: Make) -> None:
     world = make_world(rules=BackOffRules(max_wait_ms=100))
     took(world, "echo", 80 * MS)  # two handlers: 40 ms for each call that waits
     client = world.connect()
-    client.send(numbered(6))
+    client.send(numbered(8))  # two go to handlers that are idle, two may wait behind them
     world.read()
     answers = client.answers()
-    assert reasons(answers) == [(4, "queue_full"), (5, "queue_full"), (6, "queue_full")]
+    assert reasons(answers) == [(id_, "queue_full") for id_ in (6, 7, 8)]
     assert data(answers[0])["rule"] == "callqueue.max-wait-ms"
     assert data(answers[0])["level"] == 0
     assert data(answers[0])["retry_after_ms"] == 40  # one call too many
     assert world.count(Counter.REFUSED_MAX_WAIT) == 3
     world.run()
-    client.send(numbered(1, 7))
+    client.send(numbered(1, 9))
     world.run()
-    assert reasons(client.answers())[-1] == (7, "ok")
+    assert reasons(client.answers())[-1] == (9, "ok")
 
 
 def test_a_lower_level_waits_longer_while_a_higher_one_is_busy(make_world: Make) -> None:
@@ -131,7 +131,7 @@ def test_a_lower_level_waits_longer_while_a_higher_one_is_busy(make_world: Make)
     world.read()
     world.publish_level(name, 3)
     client.send(numbered(3, 3))  # level 3 is drawn 1 time in 15: 600 ms for each
-    world.read()
+    world.read()  # and nobody is idle any more
     assert reasons(client.answers()) == [(4, "queue_full"), (5, "queue_full")]
 
 
@@ -147,6 +147,18 @@ def test_an_idle_server_refuses_nobody(make_world: Make) -> None:
         world.pass_ms(3_600_000)
         client.send(call("spend", [5000], id_))
         world.run()
+    assert {text for _, text in reasons(client.answers())} == {"ok"}
+
+
+def test_what_calls_took_an_hour_ago_says_nothing_about_a_burst(make_world: Make) -> None:
+    world = make_world(rules=BackOffRules(max_wait_ms=100))
+    client = world.connect()
+    for id_ in range(1, 4):
+        client.send(call("spend", [20_000], id_))
+        world.run()
+    world.pass_ms(3_600_000)
+    client.send(numbered(8, 10))
+    world.run()
     assert {text for _, text in reasons(client.answers())} == {"ok"}
 
 

@@ -77,9 +77,9 @@ def make(methods: Methods) -> Iterator[Make]:
         desk.close()
 
 
-def put(desk: Desk, method: str, request: bytes = b"", *, reserved: int = 0) -> int:
+def put(desk: Desk, method: str, request: bytes = b"", *, reserved: int = 0, flags: int = 0) -> int:
     """As a reader: the call is charged what is reserved, and offered at once."""
-    slot = desk.put(method, request)
+    slot = desk.put(method, request, flags=flags)
     desk.set(slot, "charged", reserved)
     desk.set(slot, "queued_ns", desk.now_ns)
     desk.shared.columns.charge(0, desk.user, reserved)
@@ -163,6 +163,15 @@ def test_charged_on_completion_a_call_costs_one_when_it_has_run(make: Make) -> N
     assert cost(desk) == 0
     desk.work()
     assert cost(desk) == 1
+
+
+def test_charged_on_completion_a_message_costs_one_for_each_of_its_calls(make: Make) -> None:
+    desk = make(CostRules(charge="completion"))
+    desk.shared.names.method("(undecoded)", 0, 0)
+    item = b'{"jsonrpc":"2.0","id":1,"method":"locked"}'
+    put(desk, "(undecoded)", b"[" + item + b"," + item + b"]", flags=states.UNDECODED)
+    desk.work()
+    assert cost(desk) == 2
 
 
 def test_by_default_a_handler_charges_nothing(make: Make) -> None:
