@@ -42,7 +42,7 @@ class Level:
 
     @property
     def backing_off(self) -> list[int]:
-        return np.flatnonzero(self._words["backs_off"]).tolist()  # type: ignore[no-any-return]
+        return np.flatnonzero(self._words["backs_off"]).tolist()
 
 
 @pytest.fixture
