@@ -50,6 +50,7 @@ TOTALS: Mapping[str, int] = {
     "dropped": Counter.DROPPED,
     "late": Counter.LATE,
     "slow": Counter.SLOW,
+    "sent_elsewhere": Counter.FAILED_OVER,  # of those refused, told to try another server
     "died": Counter.DIED,
     "requeued": Counter.REQUEUED,
     "reaped": Counter.REAPED,
@@ -64,7 +65,6 @@ REFUSED: Mapping[str, int] = {
     "invalid": Counter.REFUSED_INVALID,
     "unauthenticated": Counter.CLAIMS_REFUSED,
     "shutting_down": Counter.SHUTTING_DOWN,
-    "sent_elsewhere": Counter.FAILED_OVER,  # of those above, told to try another server
 }
 CONNECTIONS: Mapping[str, int] = {
     "ever": Counter.CONNECTIONS,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ..daemon import PROBE, Daemon, started, until
-from ..raw import Raw
+from ..raw import Raw, request
 from .conftest import Serve
 
 pytestmark = pytest.mark.slow
@@ -102,3 +102,19 @@ def test_a_level_that_answers_slowly_backs_off_and_is_let_in_again(serve: Serve)
         until(lambda: reason() == "", "an answer")
         levels = port(daemon)["queue"]["levels"]
         assert levels[0]["mean_response_ms"] >= 0
+
+
+def test_a_call_that_took_far_longer_than_its_method_does_is_logged(serve: Serve) -> None:
+    slow = options(log__slow_rpc="true", log__slow_rpc_threshold_ms=100)
+    daemon = serve(PROBE, "--handlers", "1", *slow)
+    with Raw(daemon.tcp, "lines") as raw:
+        raw.call("wait", 0.2)  # too few are known yet
+        for _ in range(11):
+            raw.send([request("wait", 0, id=number) for number in range(100)])
+            assert len(raw.receive()) == 100
+        raw.call("wait", 0.4)
+    events = daemon.events("slow call")  # a machine under load may have made others slow
+    assert {event["method"] for event in events} == {"wait"}
+    assert events[-1]["took_ms"] > 400
+    assert events[-1]["user"]
+    assert daemon.totals()["slow"] == len(events)
