@@ -95,7 +95,7 @@ def retry_after_ms(
 def refusal(load: LevelLoad, max_wait_ms: int | None, slow_retry_ms: int) -> Refusal | None:
     """Whether a call is refused. `slow_retry_ms`: when response times are looked at again."""
     if load.responds_slowly:
-        rule = "decay-scheduler.backoff.responsetime"
+        rule = "decay-scheduler.backoff.responsetime.thresholds"
         return Refusal(Reason.RESPONSE_TIME, rule, slow_retry_ms)
     if not load.has_room:
         after = retry_after_ms(1, load.rate)

@@ -20,6 +20,7 @@ from typing import Protocol
 
 import numpy as np
 
+from .components import provider_class
 from .conf import Conf
 from .saturation import Int64s, wrap64
 from .units import TimeUnit
@@ -103,10 +104,56 @@ class WeightedTimeCostProvider:
     def cost(self, times: PhaseTimes) -> int:
         return wrap64(sum(map(int.__mul__, self.weights, times.values)))
 
+    def phase_cost(self, phase: Phase, time: int) -> int:
+        """What one phase adds to the cost: for phases that are known apart from the others."""
+        return wrap64(self.weights[phase] * max(0, time))
+
 
 COST_PROVIDERS: Mapping[str, type] = {
     provider.__name__: provider for provider in (DefaultCostProvider, WeightedTimeCostProvider)
 }
+
+
+def cost_provider(written: list[str], conf: Conf) -> CostProvider:
+    """The first of the classes `written`, made from `conf` if it has `from_conf`; NotBuilt."""
+    found = provider_class(written, COST_PROVIDERS, "cost", DefaultCostProvider)
+    from_conf = getattr(found, "from_conf", None)
+    provider: CostProvider = found() if from_conf is None else from_conf(conf)
+    return provider
+
+
+@dataclass(frozen=True, slots=True)
+class CostRules:
+    """What a port's settings say about costs; `charge` is "arrival" or "completion".
+
+    `weights` has shape (9,), in the order of `Phase`; `namespace` is that of the port's keys.
+    """
+
+    provider: str = DefaultCostProvider.__name__
+    weights: tuple[int, ...] = DEFAULT_WEIGHTS
+    charge: str = "arrival"
+    namespace: str = "ipc"
+
+    @property
+    def counts_on_arrival(self) -> bool:
+        """Whether every call costs 1 when it arrives, and nothing more is to be done about it."""
+        return self.counts and self.charge == "arrival"
+
+    @property
+    def counts(self) -> bool:
+        """Whether every call costs 1, whenever it is charged."""
+        return self.provider == DefaultCostProvider.__name__
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the provider is none of the user's own, which runs in handlers only."""
+        return self.provider in COST_PROVIDERS
+
+    def build(self) -> CostProvider:
+        """The provider; NotBuilt, or whatever a user's own class raises."""
+        weights = zip(Phase, self.weights, strict=True)
+        keys = {f"{self.namespace}.weighted-cost.{p.name.lower()}": str(w) for p, w in weights}
+        return cost_provider([self.provider], Conf(keys, self.namespace))
 
 
 def weighted_costs(times: Int64s, weights: Int64s) -> Int64s:

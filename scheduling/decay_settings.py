@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar, get_args
 from . import decay, response_time
 from .components import provider_class
 from .conf import Conf
-from .cost import COST_PROVIDERS, CostProvider, DefaultCostProvider
+from .cost import CostProvider, DefaultCostProvider, cost_provider
 from .errors import BadValue
 from .identity import IDENTITY_PROVIDERS, IdentityProvider, UserIdentityProvider
 from .parsing import durations_ms, integer, names, words
@@ -132,8 +132,4 @@ def _identity_provider(conf: Conf) -> IdentityProvider:
 
 
 def _cost_provider(conf: Conf) -> CostProvider:
-    written = words(conf.inherited("cost-provider.impl") or "")
-    found = provider_class(written, COST_PROVIDERS, "cost", DefaultCostProvider)
-    from_conf = getattr(found, "from_conf", None)
-    provider: CostProvider = found() if from_conf is None else from_conf(conf)
-    return provider
+    return cost_provider(words(conf.inherited("cost-provider.impl") or ""), conf)

@@ -99,9 +99,10 @@ class CallQueue:
     overflow_trigger_failover: bool = setting(
         FLAG,
         False,
-        "Tell a caller whom the full queue refuses to go to another server.",
+        "Tell a caller who is refused, by the full queue or by back-off, to go to another server.",
         key="callqueue.overflow.trigger.failover",
         hadoop="callqueue.overflow.trigger.failover",
+        live=True,
     )
     max_principal_share: float = setting(
         NUMBER,
@@ -132,10 +133,11 @@ class CallQueue:
     )
     max_wait_ms: int = ms(
         0,
-        "Refuse a call whose expected wait is longer; 0: no limit.",
+        "With back-off, refuse a call whose expected wait is longer; 0: no limit.",
         0,
         86_400_000,
         key="callqueue.max-wait-ms",
+        live=True,
     )
     multiplexer_weights: tuple[int, ...] = setting(
         INTEGERS,
@@ -163,6 +165,14 @@ class CallQueue:
         hadoop="backoff.enable",
         hadoop_default=False,
         any_true=True,
+        live=True,
+    )
+    backoff_form: Literal["keep-alive", "disconnect"] = setting(
+        choice("keep-alive", "disconnect"),
+        "keep-alive",
+        "disconnect: as Hadoop, close the connection of a call that the last level, a response time"
+        " or the fail-over refuses, once its other calls are answered.",
+        key="backoff.form",
         live=True,
     )
 

@@ -52,8 +52,17 @@ class DecayScheduler:
     charge: Literal["arrival", "completion"] = setting(
         choice("arrival", "completion"),
         "arrival",
-        "When a call that costs 1 is charged; completion is Hadoop's way.",
+        "When a call is charged: its 1, or its method's mean, on arrival (and what is left of its"
+        " cost on completion); or all on completion, which is Hadoop's way.",
         key="decay-scheduler.charge",
+    )
+    charge_refused: bool = setting(
+        FLAG,
+        True,
+        "Charge calls that are refused, too, where calls are charged on arrival: it keeps the level"
+        " of a flood.",
+        key="decay-scheduler.charge-refused",
+        live=True,
     )
     service_users: tuple[str, ...] = setting(
         NAMES,
@@ -79,12 +88,14 @@ class DecayScheduler:
         "Refuse calls of lower levels while a level's mean response time is above its threshold.",
         key="decay-scheduler.backoff.responsetime.enable",
         hadoop="decay-scheduler.backoff.responsetime.enable",
+        live=True,
     )
     backoff_responsetime_mode: Literal["guide", "hadoop"] = setting(
         choice("guide", "hadoop"),
         "guide",
         "guide: lower levels, true mean; hadoop: the slow level itself too, and Hadoop's mean.",
         key="decay-scheduler.backoff.responsetime.mode",
+        live=True,
     )
     backoff_responsetime_thresholds_ms: tuple[int, ...] = setting(
         DURATIONS,
@@ -99,7 +110,7 @@ class DecayScheduler:
 
 
 def weight(phase: str, default: int, what: str) -> int:
-    key, doc = f"weighted-cost.{phase}", f"Cost of each unit of time {what}."
+    key, doc = f"weighted-cost.{phase}", f"Cost of each nanosecond {what}."
     declared: int = integer(default, doc, -INT_MOST - 1, INT_MOST, key=key, hadoop=key)
     return declared
 

@@ -12,8 +12,13 @@ import enum
 import numpy as np
 import numpy.typing as npt
 
-from .layout import COUNTERS, METHOD_COLUMN, WORD
+from .layout import COUNTERS, LEVEL_COLUMN, MAX_LEVELS, METHOD_COLUMN, WORD, word_of
 from .segment import Segment
+
+MASK = 0xFFFF_FFFF_FFFF_FFFF  # costs are sums modulo 2^64: a column may lie below 0
+_METHOD_WORDS = METHOD_COLUMN.itemsize // WORD
+_LEVEL_WORDS = LEVEL_COLUMN.itemsize // WORD
+_COST, _SQUARES = word_of(METHOD_COLUMN, "cost"), word_of(METHOD_COLUMN, "squares")
 
 
 class Counter(enum.IntEnum):
@@ -46,11 +51,15 @@ class Counter(enum.IntEnum):
     SHUTTING_DOWN = 24  # refused because the server stops
     REFUSED_CONNECTIONS = 25  # closed by the acceptor: too many, or no reader took them
     IDENTITY_UNKNOWN = 26  # calls for which the identity provider had none, or raised
+    REFUSED_MAX_WAIT = 27
+    FAILED_OVER = 28  # of those refused, how many were sent to another server
+    CLOSED_BACKOFF = 29  # connections closed because a call was refused
+    SLOW = 30  # calls that were logged for being slow
 
 
 class Columns:
     """All columns: `counters` (processes, COUNTERS), `costs` and `calls` (processes, identities),
-    `methods` (handlers, methods) records."""
+    `methods` (handlers, methods) and `levels` (handlers, MAX_LEVELS) records."""
 
     def __init__(self, segment: Segment) -> None:
         g, layout = segment.geometry, segment.layout
@@ -69,6 +78,11 @@ class Columns:
             METHOD_COLUMN, layout.method_columns, g.handlers * g.methods
         ).reshape(g.handlers, g.methods)
         self._methods, self._method_count = layout.method_columns // WORD, g.methods
+        self.levels = segment.records(
+            LEVEL_COLUMN, layout.level_columns, g.handlers * MAX_LEVELS
+        ).reshape(g.handlers, MAX_LEVELS)
+        self._levels = layout.level_columns // WORD
+        self._doubles = segment.bytes.cast("d")  # the same words, as floating-point numbers
 
     def own(self, process: int) -> memoryview:
         """The counters of `process`, which is this one: `own[Counter.CALLS] += 1`."""
@@ -80,20 +94,50 @@ class Columns:
         self._q[self._counters + process * COUNTERS + counter] += amount
 
     def charge(self, process: int, identity: int, cost: int, calls: int = 1) -> None:
-        """Charge `cost` for `calls` calls to row `identity`, in the column of this `process`."""
+        """Charge `cost` for `calls` calls to row `identity`, in the column of this `process`.
+
+        A `cost` below 0 takes back what was charged before.
+        """
         at = process * self._identities + identity
-        self._q[self._costs + at] += cost
+        paid = self._costs + at
+        self._q[paid] = self._q[paid] + cost & MASK
         self._q[self._calls + at] += calls
+
+    def cost_word(self, process: int) -> int:
+        """The index in the segment's words of what `process` has charged to row 0."""
+        return self._costs + process * self._identities
 
     def ran(self, handler: int, method: int, spent_ns: int, failed: bool) -> None:
         """Handler number `handler`, which is this one, ran `method`."""
         q = self._q
-        at = self._methods + (handler * self._method_count + method) * 4
+        at = self._methods + (handler * self._method_count + method) * _METHOD_WORDS
         q[at] += 1
         q[at + 1] += failed
         q[at + 2] += spent_ns
         if spent_ns > q[at + 3]:
             q[at + 3] = spent_ns
+
+    def cost(self, handler: int, method: int, cost: int) -> None:
+        """A call of `method` that handler number `handler`, which is this one, ran cost `cost`."""
+        at = self._methods + (handler * self._method_count + method) * _METHOD_WORDS + _COST
+        self._q[at] = self._q[at] + cost & MASK
+
+    def square(self, handler: int, method: int, spent_ns: int) -> None:
+        """For the deviation of what `method` takes: see `scheduling.slow_calls`."""
+        at = self._methods + (handler * self._method_count + method) * _METHOD_WORDS + _SQUARES
+        self._doubles[at] += float(spent_ns) * spent_ns
+
+    def samples(self, method: int) -> tuple[int, int, float]:
+        """Calls of `method`, their ns and the sum of their squares, over all handlers."""
+        column = self.methods[:, method]
+        squares = np.ascontiguousarray(column["squares"]).view(np.float64)
+        return int(column["calls"].sum()), int(column["spent_ns"].sum()), float(squares.sum())
+
+    def responded(self, handler: int, level: int, response_ns: int) -> None:
+        """Handler number `handler`, which is this one, answered a call of `level`."""
+        q, at = self._q, self._levels + (handler * MAX_LEVELS + level) * _LEVEL_WORDS
+        q[at + 1] += response_ns
+        q[at] += 1
 
     def total(self, counter: int) -> int:
         """`counter` over all processes."""

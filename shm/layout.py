@@ -12,7 +12,8 @@
           | SLOTS           per call        |  the truth: all above but POLICY is its index
           | IDENTITIES      per identity    |  name, level, cost; last turns, hash index
           | METHODS         per method      |  name, flags, expected time; then the hash index
-          | COLUMNS         per process     |  single-writer counters, costs, method figures
+          | COLUMNS         per process     |  single-writer counters, costs, figures of calls
+          | LEVELS          per level       |  mean response time, and whether its calls back off
           | PAGE WORDS      per page        |  owner (slot, generation), next page; then free stacks
           | PAGES                           |  4 KiB pages, then 64 KiB pages
           +---------------------------------+
@@ -36,6 +37,7 @@ Who may touch which words, and under which lock:
     | IDENTITY.waiting         | readers, handlers, janitor     | all      | queue lock        |
     | METHOD                   | handlers at start, janitor     | all      | names lock        |
     | COLUMNS                  | that process                   | all      | one writer a word |
+    | LEVEL                    | janitor                        | all      | one store         |
     | PAGE WORDS               | who holds the slot             | the same | pages lock        |
 
 A lock-free read of a word is safe because the word is whole: one aligned 8-byte load.
@@ -138,6 +140,10 @@ PROCESS = _record(
     "connections",  # adopted by a reader
     "handed",  # sent to a reader by the acceptor (written by the acceptor)
     "quiet",  # a draining reader has nothing in flight
+    "settle_column",  # see `settlement`: the word that is about to become `settle_total`; 0 = none
+    "settle_total",
+    "settle_slot",  # and the slot's word that is about to become `settle_cost`
+    "settle_cost",
     words=16,
 )
 ANSWER_RING = _record("head", "tail", words=8)
@@ -174,12 +180,13 @@ SLOT = _record(
     "arrived_ns",
     "deadline_ns",
     "claimed_ns",
-    "charged",
+    "charged",  # so far, where a call is not charged 1 on arrival and that is all
     "reserved",  # expected time in ns, taken back when the call settles
     "request",  # length << 32 | first page + 1
     "answer",  # see `states.answer_word`; complete when its generation is the slot's
     "answer_page",  # first page + 1 | byte offset << 32
     "spent_ns",  # in user code, stored by the handler with the answer
+    "queued_ns",  # when it was offered to the queue, where costs go by time
     words=24,
 )
 IDENTITY = _record(
@@ -189,7 +196,7 @@ IDENTITY = _record(
     "decayed",
     "raw",  # cost ever charged, as of the last sweep
     "seen",  # what the columns summed to at the last sweep
-    "calls_seen",
+    "calls_seen",  # what the call columns summed to when the row got its name
     "waiting",  # calls of this principal QUEUED or HELD
     "used_ns",  # when a reader last looked it up
     "quarantined",  # 1: to be evicted at the next sweep
@@ -203,11 +210,24 @@ METHOD = _record(
     "timeout_ns",  # 0 = the server's default
     "expected_ns",  # decaying maximum of what it takes; 0 = never run
     "mean_ns",
+    "mean_cost",  # what a call is charged on arrival, where costs go by time
     "name_bytes",
     f"name:{NAME_BYTES // WORD}",
     words=24,
 )
-METHOD_COLUMN = _record("calls", "failed", "spent_ns", "max_ns", words=4)  # per handler and method
+METHOD_COLUMN = _record(  # per handler and method; `squares` is a double, of ns^2
+    "calls", "failed", "spent_ns", "max_ns", "cost", "squares", words=6
+)
+LEVEL_COLUMN = _record("count", "response_ns", words=2)  # per handler and level
+LEVEL = _record(
+    "backs_off",  # 1: its calls are refused because of response times
+    "mean_ns",  # a double: mean response time as of the last sweep
+    "weight",  # a double: how many calls stand behind that mean
+    "count",  # calls answered in the last sweep's window
+    "seen_count",  # what the columns summed to at the last sweep
+    "seen_ns",
+    words=8,
+)
 PAGE = _record("owner", "next", words=2)  # owner: generation << 32 | USED | kind << 24 | slot
 PAGE_INDEX = _record("free", words=8)  # how many pages lie on the stack behind it
 
@@ -296,6 +316,8 @@ class Layout:
         self.costs = self._take(g.processes * g.identities * WORD)
         self.calls = self._take(g.processes * g.identities * WORD)
         self.method_columns = self._take(g.handlers * g.methods * METHOD_COLUMN.itemsize)
+        self.level_columns = self._take(g.handlers * MAX_LEVELS * LEVEL_COLUMN.itemsize)
+        self.level_words = self._take(MAX_LEVELS * LEVEL.itemsize)
         self.small_words = self._take(g.small_pages * PAGE.itemsize)
         self.large_words = self._take(g.large_pages * PAGE.itemsize)
         self.small_stack = self._take(PAGE_INDEX.itemsize + g.small_pages * WORD)

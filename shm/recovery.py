@@ -16,6 +16,7 @@ from . import states
 from .audit import audit
 from .layout import IDENTITY, MAX_LEVELS, PROCESS, SLOT, WORD, word_of
 from .rings import SLOT_WORDS, W_CALL, W_SEQ, W_TURN, Slots
+from .settlement import redo
 from .states import ABANDONED, DONE, HELD, QUEUED, RUNNING
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class Recovery:
         """
         table = self.table
         self.touch_locks()
+        redo(table.segment, table.geometry.readers + handler)
         claimed = self._claimed_by(handler)
         self._free_answer_pages(claimed)
         outcomes: dict[str, list[int]] = {"answered": [], "died": [], "requeued": []}

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 import faircall
+from faircall.scheduling.backoff import Reason, Refusal
 from faircall.server.config import SECTIONS
 from faircall.server.config_ipc import GROUPS
 from faircall.server.reader import refusals
@@ -65,7 +66,7 @@ def documented_errors() -> dict[tuple[str, str], str]:
 
 def made_reasons() -> set[str]:
     """Every reason that the code gives by name, instead of its code's own."""
-    found = set(refusals._REASONS.values())
+    found = set(refusals._REASONS.values()) | set(map(str, Reason))
     for source in sources(*ANSWERING):
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
             given = node.value if isinstance(node, ast.keyword) and node.arg == "reason" else None
@@ -103,6 +104,8 @@ def test_every_refusal_of_a_reader_is_explained_as_it_is() -> None:
         *(getattr(refusals, name) for name in dir(refusals) if name.isupper() and name[0] != "_"),
         *(refusals.busy(verdict, 0, 1) for verdict in refusals._REASONS),
         refusals.no_room("limits.segment-payload-bytes", 1),
+        *(refusals.by_rule(Refusal(reason, "a rule", 1), 0) for reason in Reason),
+        refusals.standby(0),
         refusals.unknown_method("x"),
         refusals.unauthenticated("x"),
         *(refusals.without_body(s, i) for s in Status for i in (False, True)),

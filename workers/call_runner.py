@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ..scheduling.cost import CostRules
 from ..shm import states
 from ..shm.layout import SLOT, word_of
 from ..shm.shared import Shared
@@ -32,6 +33,7 @@ _S = {name: word_of(SLOT, name) for name in SLOT.names or ()}
 _CALL, _REQUEST, _ARRIVED = _S["call"], _S["request"], _S["arrived_ns"]
 _IDENTITY, _PRINCIPAL = _S["identity"], _S["principal"]
 _MAX_NAMES = 10_000  # of users that are remembered
+_COUNTED = CostRules()
 _decode_meta = msgspec.json.Decoder(CarriedMeta).decode
 
 
@@ -43,10 +45,17 @@ class HandlerLimits:
     max_batch: int = 1000
     max_depth: int = 128
     max_id_bytes: int = 256
+    costs: CostRules = _COUNTED
+    slow_rpc: bool = False
+    slow_rpc_threshold_ms: int = 0
 
 
 class CallRunner:
-    """One handler's; `index` is its process index."""
+    """One handler's; `index` is its process index. `call` is the call that was run last.
+
+    `timed`: its times are needed for its cost. Where every call costs 1, those of a message are
+    charged here, but for the first; else the message is charged for all of its time.
+    """
 
     def __init__(
         self,
@@ -63,13 +72,16 @@ class CallRunner:
         self._names, self._columns = shared.names, shared.columns
         self._method_names: dict[int, str] = {}
         self._user_names: dict[int, str] = {}
+        self.call = Call()
+        self.timed = not limits.costs.counts_on_arrival
+        self._item_cost = int(limits.costs.counts)
 
     def run(self, own: int, token: int, deadline_ns: int) -> tuple[int, bytes]:
         """Run the call whose slot's words begin at `own`, and whose state word is `token`."""
         q = self._q
         word, request = q[own + _CALL], q[own + _REQUEST]
         body = self._pages.read(request & 0xFFFF_FFFF, request >> 32)
-        call = Call(
+        self.call = call = Call(
             method=self._method_names.get(word & 0xFFFF_FFFF) or self._name_method(word),
             user=self._user_names.get(q[own + _PRINCIPAL]) or self._name_user(q[own + _PRINCIPAL]),
             deadline_ns=deadline_ns,
@@ -91,12 +103,15 @@ class CallRunner:
     def _invoke(self, call: Call, params: bytes) -> Answer:
         """User code: with garbage collection, and without any lock."""
         context.enter(call)
+        began_ns = self._clock() if self.timed else 0
         gc.enable()
         try:
             return invoke(self._service, call.method, params, log_traceback=self._log_traceback)
         finally:
             gc.disable()
             context.leave()
+            if self.timed:
+                call.processing_ns = self._clock() - began_ns
 
     def _run_message(self, own: int, call: Call, message: bytes) -> bytes:
         """A whole message: its reader charged one call for it, the others are charged here."""
@@ -104,8 +119,11 @@ class CallRunner:
 
         def run(request: Request) -> Answer:
             if next(calls):
-                self._columns.charge(self._index, identity, 1)
-            item = dataclasses.replace(call, method=request.method)
+                self._columns.charge(self._index, identity, self._item_cost)
+            item = dataclasses.replace(
+                call, method=request.method, wait_ns=0, shared_ns=0, exclusive_ns=0,
+                processing_ns=0, reported_ns=None,
+            )  # fmt: skip
             if request.meta:
                 _apply_meta(item, request.meta)
                 item.deadline_ns = self._sooner(own, item.deadline_ns, request.meta.timeout_ms)
@@ -113,7 +131,10 @@ class CallRunner:
                 item.check()  # the items before it may have taken all the time
             except RpcError as error:
                 return Answer(False, error_object(error.code))
-            return self._invoke(item, request.params)
+            try:
+                return self._invoke(item, request.params)
+            finally:
+                call.add_phases_of(item)
 
         limits = self._limits
         answer = run_message(

@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
+from ..scheduling.cost import Phase
 from .errors import CallCancelled, DeadlineExceeded
 
 _Phase = Literal["shared_ns", "exclusive_ns"]
+_LOCK_PHASES = {"lockwait": "wait_ns", "lockshared": "shared_ns", "lockexclusive": "exclusive_ns"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ class Call:
 
     `wait_ns`, `shared_ns` and `exclusive_ns` add up what the method spent waiting for and holding
     locks that it took through `lock_shared` and `lock_exclusive`: the cost phases of Hadoop's
-    ProcessingDetails (LOCKWAIT, LOCKSHARED, LOCKEXCLUSIVE).
+    ProcessingDetails (LOCKWAIT, LOCKSHARED, LOCKEXCLUSIVE). `reported_ns` are times of the other
+    phases that it reported by hand; `processing_ns` is the time in the method, once it has ended.
     """
 
     method: str = ""
@@ -49,6 +52,8 @@ class Call:
     wait_ns: int = 0
     shared_ns: int = 0
     exclusive_ns: int = 0
+    reported_ns: dict[Phase, int] | None = None
+    processing_ns: int = 0
 
     def remaining(self) -> float:
         """Seconds until the deadline, never below 0; infinite without one."""
@@ -66,13 +71,55 @@ class Call:
         if self.is_abandoned is not None and self.is_abandoned():
             raise CallCancelled()
 
-    def lock_shared(self, lock: AbstractContextManager[Any]) -> AbstractContextManager[Any]:
-        """`with call.lock_shared(lock):` is `with lock:`, its wait and its hold counted apart."""
+    def lock_shared(self, lock: Lock) -> AbstractContextManager[Any]:
+        """`with call.lock_shared(lock):` is `with lock:`, its wait and its hold counted apart.
+
+        `lock` is a context manager, or has `acquire` and `release`.
+        """
         return _LockPhase(self, lock, "shared_ns")
 
-    def lock_exclusive(self, lock: AbstractContextManager[Any]) -> AbstractContextManager[Any]:
+    def lock_exclusive(self, lock: Lock) -> AbstractContextManager[Any]:
         """The same for a lock that keeps all others out."""
         return _LockPhase(self, lock, "exclusive_ns")
+
+    def report(self, phase: str, spent_ns: int) -> None:
+        """Add `spent_ns` to a cost phase that nobody else measures: "lockshared", "queue", ...
+
+        Times of the three lock phases are part of the method's own time, others come on top of it.
+        ValueError for a phase that there is not, or a time below 0.
+        """
+        known = Phase.__members__.get(phase.upper())
+        if known is None:
+            raise ValueError(f"no phase {phase!r}: {', '.join(Phase.__members__).lower()}")
+        if spent_ns < 0:
+            raise ValueError(f"a time is at least 0, not {spent_ns}")
+        lock_phase = _LOCK_PHASES.get(phase.lower())
+        if lock_phase is not None:
+            setattr(self, lock_phase, getattr(self, lock_phase) + spent_ns)
+            return
+        if self.reported_ns is None:
+            self.reported_ns = {}
+        self.reported_ns[known] = self.reported_ns.get(known, 0) + spent_ns
+
+    def add_phases_of(self, other: Call) -> None:
+        """`other` was a part of this call: an item of the same message."""
+        self.wait_ns += other.wait_ns
+        self.shared_ns += other.shared_ns
+        self.exclusive_ns += other.exclusive_ns
+        self.processing_ns += other.processing_ns
+        for phase, spent_ns in (other.reported_ns or {}).items():
+            self.report(phase.name, spent_ns)
+
+
+class _Acquirable(Protocol):
+    """A lock that is no context manager; what its methods return does not matter."""
+
+    def acquire(self) -> Any: ...
+
+    def release(self) -> Any: ...
+
+
+Lock = AbstractContextManager[Any] | _Acquirable
 
 
 class _LockPhase(AbstractContextManager[Any]):
@@ -80,8 +127,9 @@ class _LockPhase(AbstractContextManager[Any]):
 
     __slots__ = ("_call", "_held_since_ns", "_lock", "_phase")
 
-    def __init__(self, call: Call, lock: AbstractContextManager[Any], phase: _Phase) -> None:
-        self._call, self._lock, self._phase = call, lock, phase
+    def __init__(self, call: Call, lock: Lock, phase: _Phase) -> None:
+        self._call, self._phase = call, phase
+        self._lock = lock if isinstance(lock, AbstractContextManager) else _Held(lock)
         self._held_since_ns = 0
 
     def __enter__(self) -> Any:
@@ -101,6 +149,22 @@ class _LockPhase(AbstractContextManager[Any]):
         held_ns = self._call.clock() - self._held_since_ns
         setattr(self._call, self._phase, getattr(self._call, self._phase) + held_ns)
         return self._lock.__exit__(kind, error, traceback)
+
+
+class _Held(AbstractContextManager[Any]):
+    """`with` for a lock that only has `acquire` and `release`."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self, lock: _Acquirable) -> None:
+        self._lock = lock
+
+    def __enter__(self) -> Any:
+        self._lock.acquire()
+        return self._lock
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
 
 
 _current: Call | None = None

@@ -24,8 +24,10 @@ from ..shm.shared import Shared
 from ..shm.states import Phase, Status, answer_word
 from .call_runner import CallRunner, HandlerLimits
 from .context import Worker
+from .costs import call_costs
 from .log_level import LogLevel
 from .service import Service
+from .slow_calls import SlowCalls
 
 __all__ = ["Handler", "HandlerLimits", "run_handler"]
 
@@ -39,6 +41,7 @@ _S = {name: word_of(SLOT, name) for name in SLOT.names or ()}
 _CALL, _REQUEST, _DEADLINE = _S["call"], _S["request"], _S["deadline_ns"]
 _ARRIVED = _S["arrived_ns"]
 _ANSWER, _ANSWER_PAGE, _SPENT = _S["answer"], _S["answer_page"], _S["spent_ns"]
+_ARRIVED = _S["arrived_ns"]
 _METHOD_WORDS = METHOD.itemsize // WORD
 _EXPECTED = word_of(METHOD, "expected_ns")
 _RUN, _FAILED, _BUSY = int(Counter.RUN), int(Counter.FAILED), int(Counter.BUSY_NS)
@@ -63,6 +66,11 @@ class Handler:
         self._current_deadline = row.word("current_deadline_ns")
         self._counts = shared.columns.own(row.index)
         self._runner = CallRunner(shared, row.index, service, self.worker, limits, clock)
+        self._costs = call_costs(shared, row.index, number, limits.costs)
+        self._slow: SlowCalls | None = None
+        if limits.slow_rpc:
+            threshold_ms = limits.slow_rpc_threshold_ms
+            self._slow = SlowCalls(shared, number, self._counts, threshold_ms)
         self._expected0 = shared.names.methods.first + _EXPECTED
         self._slots, self._tokens = [0] * CLAIM_AT_MOST, [0] * CLAIM_AT_MOST
         readers = range(shared.geometry.readers)
@@ -146,7 +154,7 @@ class Handler:
         else:
             status, body = self._runner.run(own, token, deadline_ns)
             ended_ns = self._clock()
-            self._settle(own, ended_ns - began_ns, status)
+            self._settle(own, began_ns, ended_ns, status)
             self._store(slot, own, generation, status, body)
         q[self._current] = 0
         slots, tokens = self._done[slot // self._table.slots_per_reader]
@@ -154,12 +162,19 @@ class Handler:
         tokens.append(token)
         return ended_ns
 
-    def _settle(self, own: int, spent_ns: int, status: int) -> None:
+    def _settle(self, own: int, began_ns: int, ended_ns: int, status: int) -> None:
         """What the call took goes into this handler's columns and the method's expected time."""
-        q, counts = self._q, self._counts
-        method, failed = q[own + _CALL] & 0xFFFF_FFFF, status == Status.ERROR
+        q, counts, columns = self._q, self._counts, self.shared.columns
+        spent_ns, word = ended_ns - began_ns, q[own + _CALL]
+        method, failed = word & 0xFFFF_FFFF, status == Status.ERROR
         q[own + _SPENT] = spent_ns
-        self.shared.columns.ran(self.number, method, spent_ns, failed)
+        if self._costs:
+            self._costs.settle(own, method, self._runner.call, began_ns, ended_ns)
+        if self._slow:
+            self._slow.look(method, self._runner.call, spent_ns)
+        columns.ran(self.number, method, spent_ns, failed)
+        level = word >> states.SCHEDULED_SHIFT & states.LEVEL_MASK
+        columns.responded(self.number, level, max(0, ended_ns - q[own + _ARRIVED]))
         counts[_RUN] += 1
         counts[_BUSY] += spent_ns
         if failed:

@@ -6,7 +6,7 @@ a difference but nonsense (a policy half old and half new, a name in a row that 
 now) the reading is checked afterwards, and repeated or left out.
 
     port        number, addresses, phase, uptime
-    queue       what serves: implementation, scheduler, and each level
+    queue       what serves: implementation, scheduler, and each level with its mean response time
     totals      counters since the start, over all processes that there were     (`TOTALS`)
     rates       calls, answers over the last ten seconds                         (`recent`)
     users       the heaviest callers, and all others together              (`stats_users`)
@@ -20,15 +20,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ...scheduling.units import TimeUnit
 from ...shm.columns import Counter
-from ...shm.layout import LARGE_PAGE, SHARD, SMALL_PAGE
+from ...shm.layout import LARGE_PAGE, LEVEL, MAX_LEVELS, SHARD, SMALL_PAGE
 from ...shm.policy import QueuePolicy
 from ...shm.processes import ROLES
 from ...shm.shared import Shared
 from ...shm.states import Life
 from .recent import Recent
 from .users import Users
-from .work import handlers, methods
+from .work import SUFFIXES, handlers, methods
 
 if TYPE_CHECKING:
     from ..port import Port
@@ -46,6 +49,8 @@ TOTALS: Mapping[str, int] = {
     "cancelled": Counter.CANCELLED,
     "dropped": Counter.DROPPED,
     "late": Counter.LATE,
+    "slow": Counter.SLOW,
+    "sent_elsewhere": Counter.FAILED_OVER,  # of those refused, told to try another server
     "died": Counter.DIED,
     "requeued": Counter.REQUEUED,
     "reaped": Counter.REAPED,
@@ -56,6 +61,7 @@ TOTALS: Mapping[str, int] = {
 REFUSED: Mapping[str, int] = {
     "queue_full": Counter.REFUSED_QUEUE_FULL,
     "too_many_in_flight": Counter.REFUSED_PRINCIPAL,
+    "max_wait": Counter.REFUSED_MAX_WAIT,
     "response_time": Counter.REFUSED_RESPONSE_TIME,
     "invalid": Counter.REFUSED_INVALID,
     "unauthenticated": Counter.CLAIMS_REFUSED,
@@ -66,6 +72,7 @@ CONNECTIONS: Mapping[str, int] = {
     "refused": Counter.REFUSED_CONNECTIONS,
     "closed_slow": Counter.CLOSED_SLOW,
     "closed_protocol": Counter.CLOSED_PROTOCOL,
+    "closed_backoff": Counter.CLOSED_BACKOFF,
 }
 SWEEPS: Mapping[str, int] = {"done": Counter.SWEEPS, "missed": Counter.SWEEPS_MISSED}
 
@@ -79,6 +86,8 @@ class PortStats:
         self._users = Users(port)
         layout = port.shared.segment.layout
         self._shard = port.shared.segment.records(SHARD, layout.shard, 1)
+        self._levels = port.shared.segment.records(LEVEL, layout.level_words, MAX_LEVELS)
+        self._unit = TimeUnit[port.settings.rpc.metrics_timeunit]
 
     def tick(self, now_ns: int) -> None:
         self._recent.tick(now_ns)
@@ -113,10 +122,12 @@ class PortStats:
         ipc, shard = self._port.ipc, self._shard[0]
         policy = policy_in_force(self._shared)
         callers = self._users.per_level(policy.levels)
+        means, suffix = self._levels["mean_ns"].copy().view(np.float64), SUFFIXES[self._unit]
         waiting = shard["level_waiting"].reshape(-1, 2).sum(axis=1)
         return {
             "impl": ipc.callqueue.impl,
             "scheduler": ipc.scheduler.impl,
+            "cost_provider": ipc.scheduler.cost_provider,
             "in_turn": policy.in_turn,
             "backoff": policy.backoff,
             "waiting": int(shard["waiting"]),
@@ -131,6 +142,9 @@ class PortStats:
                     "held": int(shard["level_held"][level]),
                     "overflowed": int(shard["overflowed"][level]),
                     "callers": callers[level],
+                    f"mean_response_{suffix}": round(float(means[level]) / self._unit, 3),
+                    "responses": int(self._levels["count"][level]),
+                    "backs_off": bool(self._levels["backs_off"][level]),
                 }
                 for level in range(policy.levels)
             ],

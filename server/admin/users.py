@@ -4,7 +4,8 @@
     share     of the decayed cost of all ordinary users: what the scheduler compares with its
               thresholds at a sweep; a service user has none
     cost      ever charged
-    calls     ever made; known where every call costs 1
+    calls     ever made
+    volume    of all ordinary users, and of all service users: decayed and ever charged
 
 Hadoop: `DecayRpcSchedulerMXBean` (CallVolumeSummary, SchedulingDecisionSummary,
 UniqueIdentityCount) and the top-user metrics. Read without the names lock: a row may go to another
@@ -27,7 +28,6 @@ from ...shm.shared import Shared
 if TYPE_CHECKING:
     from ..port import Port
 
-ONE_PER_CALL = "DefaultCostProvider"
 HISTORY = "HistoryRpcScheduler"
 
 
@@ -39,15 +39,14 @@ class Users:
 
     def snapshot(self) -> dict[str, Any]:
         """The top users by decayed cost, the rest as one, and how many there are."""
-        ipc = self._port.ipc
-        calls_known = ipc.scheduler.cost_provider == ONE_PER_CALL
-        reading = _Reading(self._shared, self._service_rows(), calls_known)
-        most = ipc.decay_scheduler.metrics_top_user_count
+        reading = _Reading(self._shared, self._service_rows())
+        most = self._port.ipc.decay_scheduler.metrics_top_user_count
         top = [(row, name) for row in reading.heaviest(most) if (name := reading.name(row))]
         rest = reading.used.copy()
         rest[[row for row, _ in top]] = False
         return {
             "unique": int(reading.used.sum()) - int(reading.used[OTHERS]),
+            "volume": reading.volumes(),
             "top": [{"user": name, **reading.of(row)} for row, name in top],
             "others": reading.of_all(rest),
         }
@@ -73,16 +72,18 @@ class Users:
 class _Reading:
     """All rows, read once. Arrays have one element per row, shape (identities,)."""
 
-    def __init__(self, shared: Shared, service: Sequence[int], calls_known: bool) -> None:
+    def __init__(self, shared: Shared, service: Sequence[int]) -> None:
         rows, charged = shared.names.identities.rows, shared.columns.cost_totals()
-        self._identities, self._rows, self._calls_known = shared.names.identities, rows, calls_known
+        self._identities, self._rows = shared.names.identities, rows
+        called = shared.columns.call_totals()
         self._hash, self._word = rows["hash"].copy(), rows["word"].copy()
         self._level, self._waiting = rows["level"].copy(), rows["waiting"].copy()
         self.used: npt.NDArray[np.bool_] = self._hash != 0
         seen, before = rows["seen"].copy(), rows["decayed"].astype(np.int64)
-        self._decayed = decay.current(charged, seen, before)
+        self._decayed = np.maximum(decay.current(charged, seen, before), 0)
         self._decayed[~self.used] = 0
         self._cost = rows["raw"].astype(np.int64) + decay.pending(charged, seen)
+        self._calls = (called - rows["calls_seen"]).astype(np.int64)
         self._ordinary = self.used.copy()
         self._ordinary[list(service)] = False
         self._total = saturating_sum(self._decayed[self._ordinary])
@@ -109,7 +110,7 @@ class _Reading:
             "share": self._share(decayed) if self._ordinary[row] else None,
             "decayed": decayed,
             "cost": cost,
-            "calls": self._calls(cost),
+            "calls": int(self._calls[row]),
             "waiting": int(self._waiting[row]),
         }
 
@@ -121,12 +122,19 @@ class _Reading:
             "share": self._share(saturating_sum(self._decayed[rows & self._ordinary])),
             "decayed": saturating_sum(self._decayed[rows]),
             "cost": cost,
-            "calls": self._calls(cost),
+            "calls": int(self._calls[rows].sum()),
             "waiting": int(self._waiting[rows].sum()),
         }
 
     def _share(self, decayed: int) -> float:
         return round(decayed / self._total, 4) if self._total > 0 else 0.0
 
-    def _calls(self, cost: int) -> int | None:
-        return cost if self._calls_known else None
+    def volumes(self) -> dict[str, int]:
+        """Hadoop: DecayedCallVolume, CallVolume, and those of service users."""
+        service = self.used & ~self._ordinary
+        return {
+            "decayed": self._total,
+            "ever": saturating_sum(self._cost[self._ordinary]),
+            "service_decayed": saturating_sum(self._decayed[service]),
+            "service_ever": saturating_sum(self._cost[service]),
+        }

@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING
 
 from ...shm import states
 from ...shm.columns import Counter
+from ...shm.settlement import redo
 from ...shm.shared import Shared
 from ...workers.log_level import LogLevel
+from ..costs import cost_rules
 from ..port import policy_of
+from .dead_calls import DeadCalls
 from .method_times import MethodTimes
 from .reaps import REFRESHED, answer, order_of, refresh_of
 from .sweep import Sweep
@@ -46,6 +49,7 @@ class Janitor:
         self._row = self.shared.row("janitor")
         self._log_level = LogLevel(port.shared)
         self._sweep = Sweep(port)
+        self._dead_calls = DeadCalls(port.shared, cost_rules(port.ipc))
         self._chores: list[Callable[[int], object]] = [
             self._sweep.tick,
             MethodTimes(self.shared).tick,
@@ -83,6 +87,8 @@ class Janitor:
                 self._refresh(*refresh)
                 return
             role, number = order_of(message)
+            if role == "handler":
+                self._dead_calls.charge(number, time.monotonic_ns())
             outcome = reap(self.shared, role, number)
         except Exception as error:
             order = message[:100].decode(errors="replace")
@@ -144,6 +150,7 @@ def run_janitor(port: Port, channel: socket.socket, report: Callable[[str], None
     """The life of a janitor process, after the fork: its exit status."""
     row = port.shared.row("janitor")
     row.enter()
+    redo(port.shared.segment, row.index)
     touched = port.shared.locks_touched()
     port.shared.doorbells.ring_all()
     janitor = Janitor(port, channel)

@@ -1,6 +1,8 @@
-"""The janitor's sweep: costs decay, levels are published, idle identities go.
+"""The janitor's sweep: costs decay, levels and mean response times are published, idle rows go.
 
     decayed' = trunc((decayed + charged - seen) * factor)    seen' = charged    (scheduling.decay)
+               never below 0: where a call cost less than was reserved, what is taken back may be
+               more than decay has left of it
     level    = by its share of all ordinary identities' decayed cost; service users are level 0
 
 Every word written here has the janitor as its only writer, but for a row that a reader makes at the
@@ -26,6 +28,7 @@ from ...shm.columns import Counter
 from ...shm.layout import SHARD
 from .eviction import Eviction
 from .history_levels import HistoryLevels
+from .level_times import LevelTimes
 
 if TYPE_CHECKING:
     from ..port import Port
@@ -51,6 +54,7 @@ class Sweep:
             shared.geometry.identities, history.history_length, history.thresholds
         )
         self._eviction = Eviction(shared, 0)
+        self._responses = LevelTimes(shared)
         self._configure()
 
     def _configure(self) -> None:
@@ -64,6 +68,7 @@ class Sweep:
         )
         self._history.configure(history.history_length, history.thresholds)
         self._eviction.configure(self._period_ns)
+        self._responses.configure(self._settings, self._decides)
 
     def refresh(self) -> None:
         """Go by the port's settings as they are now, and publish the levels that follow at once."""
@@ -90,6 +95,7 @@ class Sweep:
         costs = self._fold()
         if self._decides:
             self._publish(costs)
+        self._responses.fold()
         self._eviction.tick(now_ns, keep=self._history.counts > 0)
         return True
 
@@ -109,13 +115,12 @@ class Sweep:
     def _fold(self) -> Int64s:
         """Decay all costs; returns the new ones."""
         rows, seen = self._rows, self._rows["seen"].copy()
-        charged, called = self._columns.cost_totals(), self._columns.call_totals()
+        charged = self._columns.cost_totals()
         before = rows["decayed"].astype(np.int64)
-        costs = decay.sweep(charged, seen, before, self._settings.decay_factor)
+        costs = np.maximum(decay.sweep(charged, seen, before, self._settings.decay_factor), 0)
         rows["raw"] += charged - seen
         rows["decayed"] = costs.view(np.uint64)
         rows["seen"] = charged
-        rows["calls_seen"] = called
         return costs
 
     def _publish(self, costs: Int64s) -> None:

@@ -21,6 +21,7 @@ from ...workers.envelope import CarriedMeta, Decoded, Invalid, Meta, Request, er
 from ..wire.events import NO_META, HttpMeta, Message
 from . import refusals
 from .accounts import Account
+from .arrivals import Arrivals
 from .authentication import Authentication
 from .builtins import Builtins
 from .callbook import CallBook
@@ -70,11 +71,13 @@ class Admission:
         enqueuer: Enqueuer,
         decode: Callable[[bytes], Decoded],
         limits: AdmissionLimits,
+        arrivals: Arrivals,
     ) -> None:
         self._index, self._book, self._callers = index, book, callers
         self._authentication, self._identities = authentication, identities
         self._builtins, self._replies, self._enqueuer = builtins, replies, enqueuer
-        self._decode, self._limits = decode, limits
+        self._decode, self._limits, self._arrivals = decode, limits, arrivals
+        self._unit = arrivals.unit
         self._q, self._names, self._table = shared.segment.q, shared.names, shared.table
         self._counts, self._charge = shared.columns.own(index), shared.columns.charge
         self.draining = False
@@ -124,7 +127,7 @@ class Admission:
             else:
                 self._take_identified(who, pending, item, message.http, now_ns)
         if queued:
-            self._charge(self._index, caller.row, queued, queued)
+            self._charge(self._index, caller.row, queued * self._unit, queued)
         if who.user:
             self._callers.called(who.user, len(items))
         return len(items)
@@ -142,7 +145,7 @@ class Admission:
             self._take_request(who, account, pending, request, http, now_ns)
         else:
             self._take_request(who, account, pending, request, http, now_ns)
-        self._charge(self._index, account.row, 1)
+        self._charge(self._index, account.row, self._unit)
 
     def _take_request(
         self,
@@ -180,11 +183,11 @@ class Admission:
         pending = PendingCall(connection, message.exchange, b"", None, states.UNDECODED)
         http, raw = message.http or NO_META, message.body
         if self._refuse_unknown(who, pending, raw):
-            self._charge(self._index, account.row, 1)
+            self._charge(self._index, account.row, self._unit)
             return
         if self._identities is not None:
             account = self._identities.of(who, http.context, UNDECODED_METHOD, now_ns)
-        self._charge(self._index, account.row, 1)
+        self._charge(self._index, account.row, self._unit)
         if who.user:
             self._callers.called(who.user, 1)
         body = _with_meta(pending, None, http, raw, who.user)
@@ -204,6 +207,7 @@ class Admission:
         """Into a slot that the enqueuer will offer; `message` is that of an undecoded call."""
         if self.draining:
             self._counts[Counter.SHUTTING_DOWN] += 1
+            self._arrivals.refused_without_slot(account.row)
             self._replies.refuse(pending, refusals.SHUTTING_DOWN, message)
             return
         q, method = self._q, self._methods0 + row * _METHOD_WORDS
@@ -220,23 +224,25 @@ class Admission:
             slot = self._book.stage(
                 pending, account.reference, who.caller.reference, call, now_ns, expected_ns, body
             )
+        if self._arrivals.stamps:
+            self._arrivals.reserve(account.row, row, slot)
         if slot < 0:
-            self._refuse_for_room(pending, message)
+            self._arrivals.refused_without_slot(account.row)
+            self._refuse_for_room(pending, level, message)
             return
         self._enqueuer.staged.append((slot, level))
         if pending.connection:
             pending.connection.calls.add(slot)
 
-    def _refuse_for_room(self, pending: PendingCall, message: bytes) -> None:
-        self._counts[Counter.REFUSED_QUEUE_FULL] += 1
+    def _refuse_for_room(self, pending: PendingCall, level: int, message: bytes) -> None:
         rule = "limits.segment-payload-bytes" if self._book.has_free else "callqueue.total-capacity"
         error = refusals.no_room(rule, self._enqueuer.drain.retry_after_ms())
-        self._replies.refuse(pending, error, message, busy=True)
+        self._enqueuer.refuser.no_room(pending, level, error, message)
 
     def _refuse_claim(self, connection: Connection, message: Message, error: ClaimRefused) -> None:
         self._counts[_CALLS] += 1
         self._counts[Counter.CLAIMS_REFUSED] += 1
-        self._charge(self._index, connection.caller.row, 1)
+        self._charge(self._index, connection.caller.row, self._unit)
         answer = self._replies.error_for_all(message.body, refusals.unauthenticated(str(error)))
         pending = PendingCall(connection, message.exchange, b"")
         self._replies.settle(pending, answer, error.status)

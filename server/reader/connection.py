@@ -141,6 +141,12 @@ class Connection:
             self._chunks.append(data)
             self.unsent += len(data)
 
+    def finish(self) -> None:
+        """Nothing more is taken from it; it is closed when what is in flight is answered."""
+        self.wire.stop()
+        self.input_over = True
+        self._touched.add(self)
+
     def touch(self) -> None:
         """Something about this connection has changed that the end of the pass must look at."""
         self._touched.add(self)

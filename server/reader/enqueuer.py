@@ -12,19 +12,15 @@ pause its connection like any other call.
 
 from __future__ import annotations
 
-from ...shm.columns import Counter
 from ...shm.shared import Shared
-from ...shm.table import ACCEPTED, LEVEL_FULL, PRINCIPAL_FULL
+from ...shm.table import ACCEPTED, PRINCIPAL_FULL
 from . import refusals
+from .arrivals import Arrivals
+from .backoff import BackOffRules, Gate, Refuser
 from .callbook import CallBook
 from .drain_rate import DrainRate
 from .exchange import PendingCall
 from .replies import Replies
-
-_COUNTERS = {
-    LEVEL_FULL: int(Counter.REFUSED_QUEUE_FULL),
-    PRINCIPAL_FULL: int(Counter.REFUSED_PRINCIPAL),
-}
 
 Staged = list[tuple[int, int]]  # (slot, level)
 
@@ -33,14 +29,28 @@ class Enqueuer:
     """`staged` are in order of arrival; `blocked` are those that wait for room."""
 
     def __init__(
-        self, shared: Shared, counts: memoryview, book: CallBook, replies: Replies
+        self,
+        shared: Shared,
+        counts: memoryview,
+        book: CallBook,
+        replies: Replies,
+        arrivals: Arrivals,
+        rules: BackOffRules,
     ) -> None:
         self.staged: Staged = []
         self.blocked: Staged = []
         self.drain = DrainRate(shared)
         self._table, self._doorbells = shared.table, shared.doorbells
-        self._counts, self._book, self._replies = counts, book, replies
+        self._book, self._replies, self._arrivals = book, replies, arrivals
+        self.refuser = Refuser(counts, replies, rules, lambda: self._table.policy.levels)
+        self._shared = shared
+        self.configure(rules)
         self._verdicts: list[int] = []
+
+    def configure(self, rules: BackOffRules) -> None:
+        """Refuse by these rules from now on."""
+        self.refuser.rules = rules
+        self._gate = Gate(self._shared, rules, self.drain) if rules.looks_at_levels else None
 
     def flush(self, now_ns: int) -> None:
         """Offer everything, and wake the handlers that it needs."""
@@ -48,6 +58,11 @@ class Enqueuer:
             return
         offered = self.blocked + self.staged if self.blocked else self.staged
         self.staged, self.blocked = [], []
+        if self._gate and self._table.policy.backoff:
+            offered = self._let_in(self._gate, offered, now_ns)
+        if self._arrivals.stamps:
+            for slot, _ in offered:
+                self._arrivals.offered(slot, now_ns)
         verdicts = self._verdicts
         if len(verdicts) < len(offered):
             verdicts.extend([ACCEPTED] * (len(offered) - len(verdicts)))
@@ -70,6 +85,19 @@ class Enqueuer:
         for slot in slots:
             self._resume(self._book.unstage(slot))
 
+    def _let_in(self, gate: Gate, offered: Staged, now_ns: int) -> Staged:
+        """Refuse what its level's response times or its expected wait forbid; the rest."""
+        gate.begin()
+        kept = []
+        for slot, level in offered:
+            found = gate.look(slot, level, now_ns)
+            if found is None:
+                kept.append((slot, level))
+            else:
+                pending, message = self._unstage(slot)
+                self.refuser.by_rule(pending, level, found, message)
+        return kept
+
     def _accepted(self, slot: int, pending: PendingCall) -> None:
         """The queue has taken what was blocked, or is answered by nobody."""
         self._resume(pending)
@@ -85,13 +113,22 @@ class Enqueuer:
             self._block(pending)
             self.blocked.append((slot, level))
             return
-        message = self._book.message(slot)
-        self._resume(self._book.unstage(slot))
-        if connection:
-            connection.calls.discard(slot)
-        self._counts[_COUNTERS[verdict]] += 1
+        pending, message = self._unstage(slot)
         error = refusals.busy(verdict, level, self.drain.retry_after_ms())
-        self._replies.refuse(pending, error, message, busy=True)
+        if verdict == PRINCIPAL_FULL:
+            self.refuser.principal_full(pending, error, message)
+        else:
+            self.refuser.level_full(pending, level, error, message)
+
+    def _unstage(self, slot: int) -> tuple[PendingCall, bytes]:
+        """The call in `slot` is refused: it gives its slot back; with its message if undecoded."""
+        message = self._book.message(slot)
+        self._arrivals.refused(slot)
+        pending = self._book.unstage(slot)
+        self._resume(pending)
+        if pending.connection:
+            pending.connection.calls.discard(slot)
+        return pending, message
 
     def _block(self, pending: PendingCall) -> None:
         if not pending.blocked and pending.connection:

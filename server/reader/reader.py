@@ -13,6 +13,7 @@ import socket
 import time
 from collections.abc import Callable
 
+from ...scheduling.cost import CostRules
 from ...shm import doorbells, states
 from ...shm.columns import Counter
 from ...shm.shared import Shared
@@ -22,7 +23,9 @@ from ...workers.log_level import LogLevel
 from ..settings.trusted_peers import TrustedPeers
 from ..wire.limits import WireLimits
 from .admission import Admission, AdmissionLimits
+from .arrivals import Arrivals
 from .authentication import Authentication
+from .backoff import BackOffRules
 from .builtins import Builtins
 from .callbook import CallBook
 from .caller_rules import CallerRules
@@ -60,6 +63,8 @@ class Reader:
         admission_limits: AdmissionLimits,
         timeouts: Timeouts,
         rules: CallerRules | None = None,
+        backoff_rules: BackOffRules | None = None,
+        costs: CostRules | None = None,
         identities: int = 4096,
         waiting: WaitLimits = NO_WAITS,
         clock: Callable[[], int] = time.monotonic_ns,
@@ -71,7 +76,12 @@ class Reader:
         take_apart = _decoder(admission_limits)
         self.book = book = CallBook(shared, number)
         self._replies = replies = Replies(counts, wire_limits.busy_http_status, take_apart)
-        self.enqueuer = Enqueuer(shared, counts, book, replies)
+        backoff_rules = backoff_rules or BackOffRules()
+        self._arrivals = arrivals = Arrivals(
+            shared, row.index, costs or CostRules(), backoff_rules.charge_refused
+        )
+        self.enqueuer = Enqueuer(shared, counts, book, replies, arrivals, backoff_rules)
+        self._answer = self._charged_answer if arrivals.charges_responses else self._deliver
         self._withdrawals = Withdrawals(shared, number, counts, book, self.enqueuer, replies)
         rules = rules or CallerRules()
         newcomers = rules.newcomers(shared)
@@ -83,7 +93,7 @@ class Reader:
         self._admission = admission = Admission(
             shared, row.index, book, callers, authentication,
             rules.identities(shared, newcomers, counts), builtins, replies, self.enqueuer,
-            take_apart, admission_limits,
+            take_apart, admission_limits, arrivals,
         )  # fmt: skip
         self._sources = Sources()
         self._watched: dict[int, Callable[[], None]] = {}
@@ -102,12 +112,18 @@ class Reader:
         self._listen(handoff)
 
     def configure(
-        self, limits: ClientLimits, admission_limits: AdmissionLimits, timeouts: Timeouts
+        self,
+        limits: ClientLimits,
+        admission_limits: AdmissionLimits,
+        timeouts: Timeouts,
+        backoff_rules: BackOffRules,
     ) -> None:
         """Go by these from now on, with the connections that there are, too."""
         self.clients.configure(limits)
         self._admission.configure(admission_limits)
         self._timeouts.configure(timeouts)
+        self._arrivals.charge_refused = backoff_rules.charge_refused
+        self.enqueuer.configure(backoff_rules)
         self._turn = min(limits.calls_per_pass, self._table.slots_per_reader)
 
     def watch(self, fd: int, call: Callable[[], None]) -> None:
@@ -207,7 +223,7 @@ class Reader:
             pending = book.calls.get(slot)  # None: who asked was before this process
             if pending is not None:
                 if pending.connection is not None:
-                    self._deliver(slot, pending, pending.connection)
+                    self._answer(slot, pending, pending.connection)
                 del book.calls[slot]
             book.release(slot)
         return count
@@ -221,6 +237,12 @@ class Reader:
         connection.calls.discard(slot)
         self._waiting.note(connection, self.book.arrived_ns(slot))
         self._replies.deliver(pending, status, body, message)
+
+    def _charged_answer(self, slot: int, pending: PendingCall, connection: Connection) -> None:
+        """The same, where the time that it takes is charged."""
+        began_ns = self._clock()
+        self._deliver(slot, pending, connection)
+        self._arrivals.responded(slot, self._clock() - began_ns)
 
     def _count_unanswered(self, status: int) -> None:
         if status == states.Status.DIED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...scheduling.backoff import Refusal
 from ...shm.states import Status
 from ...shm.table import LEVEL_FULL, PRINCIPAL_FULL
 from ...workers import errors
@@ -12,6 +13,7 @@ CANCELLED = error_object(errors.CANCELLED)
 SHUTTING_DOWN = error_object(errors.SHUTTING_DOWN)
 ANSWER_TOO_LARGE = error_object(errors.TOO_LARGE, "Too large: the answer")
 
+FAILOVER_RULE = "callqueue.overflow.trigger.failover"
 _REASONS = {LEVEL_FULL: "queue_full", PRINCIPAL_FULL: "too_many_in_flight"}
 
 
@@ -23,6 +25,23 @@ def busy(verdict: int, level: int, retry_after_ms: int) -> bytes:
         level=level,
         retry_after_ms=retry_after_ms,
     )
+
+
+def by_rule(found: Refusal, level: int) -> bytes:
+    """-32005 for a call that was refused before it was offered to the queue."""
+    return error_object(
+        errors.LIMIT_EXCEEDED,
+        reason=str(found.reason),
+        level=level,
+        rule=found.rule,
+        retry_after_ms=found.retry_after_ms,
+    )
+
+
+def standby(level: int) -> bytes:
+    """-32057: the fail-over form of a refusal."""
+    text = "Standby: this server is busy, another one may not be"
+    return error_object(errors.STANDBY, text, level=level, rule=FAILOVER_RULE)
 
 
 def no_room(rule: str, retry_after_ms: int) -> bytes:

@@ -14,11 +14,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...shm import states
+from ..costs import cost_rules
 from ..settings import processors
 from ..settings.trusted_peers import trusted_peers, trusted_proxies
 from ..supervisor.failures import CannotStart
 from ..wire.limits import WireLimits
 from .admission import AdmissionLimits
+from .backoff import BackOffRules
 from .caller_rules import CallerRules
 from .client_limits import ClientLimits
 from .pair_file import FileUnusable, PairFile
@@ -35,6 +37,7 @@ log = logging.getLogger("faircall.reader")
 
 MS = 1_000_000
 LONGEST_MESSAGE = 1 << 20  # bytes
+DECAY = "DecayRpcScheduler"
 
 
 def run_reader(
@@ -45,7 +48,7 @@ def run_reader(
     row.enter()
     reader = reader_of(port, number)  # imports the operator's identity provider
     if channel:
-        take_settings_from(channel, reader)
+        take_settings_from(channel, port, reader)
     row["status"] = states.Life.READY
     report("ready")
     log.debug("reader ready", {"index": number, "pid": os.getpid()})
@@ -53,13 +56,13 @@ def run_reader(
     return 0
 
 
-def take_settings_from(channel: socket.socket, reader: Reader) -> None:
-    """From now on the supervisor may tell `reader` what to go by."""
+def take_settings_from(channel: socket.socket, port: Port, reader: Reader) -> None:
+    """From now on the supervisor may tell `reader` of `port` what to go by."""
     channel.setblocking(False)
-    reader.watch(channel.fileno(), functools.partial(_hear, reader, channel))
+    reader.watch(channel.fileno(), functools.partial(_hear, reader, port, channel))
 
 
-def _hear(reader: Reader, channel: socket.socket) -> None:
+def _hear(reader: Reader, port: Port, channel: socket.socket) -> None:
     """The supervisor says what to go by from now on, or nothing more."""
     try:
         message = channel.recv(LONGEST_MESSAGE)
@@ -71,7 +74,13 @@ def _hear(reader: Reader, channel: socket.socket) -> None:
         reader.unwatch(channel.fileno())
         return
     settings: Settings = pickle.loads(message)  # the supervisor's own
-    reader.configure(_client_limits(settings), _admission_limits(settings), _timeouts(settings))
+    port.refresh(settings)
+    reader.configure(
+        _client_limits(settings),
+        _admission_limits(settings),
+        _timeouts(settings),
+        backoff_rules(port),
+    )
 
 
 def reader_of(port: Port, number: int) -> Reader:
@@ -88,6 +97,8 @@ def reader_of(port: Port, number: int) -> Reader:
         admission_limits=_admission_limits(settings),
         timeouts=_timeouts(settings),
         rules=caller_rules(settings, port.ipc),
+        backoff_rules=backoff_rules(port),
+        costs=cost_rules(port.ipc),
         identities=settings.limits.identities,
         waiting=_wait_limits(settings),
     )
@@ -119,6 +130,20 @@ def _pairs(key: str, path: str, *, secret: bool = False) -> PairFile | None:
         return PairFile(path, secret=secret) if path else None
     except FileUnusable as error:
         raise CannotStart(f"identity.{key}: {error}") from None
+
+
+def backoff_rules(port: Port) -> BackOffRules:
+    """When, and in which form, the readers of `port` refuse calls."""
+    queue, decay = port.ipc.callqueue, port.ipc.decay_scheduler
+    return BackOffRules(
+        by_response_time=decay.backoff_responsetime_enable and port.ipc.scheduler.impl == DECAY,
+        max_wait_ms=queue.max_wait_ms or None,
+        period_ms=decay.period_ms,
+        started_ns=port.created_ns,
+        failover=queue.overflow_trigger_failover,
+        disconnects=queue.backoff_form == "disconnect",
+        charge_refused=decay.charge_refused,
+    )
 
 
 def _wire_limits(settings: Settings) -> WireLimits:

@@ -112,10 +112,10 @@ class Reloads:
         self._adopt(settings)
 
     def _order(self, touched: set[int]) -> None:
-        """Origins and notes are the supervisor's alone; readers go by no port's settings."""
+        """Origins and notes are the supervisor's alone."""
         bare = dataclasses.replace(self.settings, origins={}, notes=())
         packed = pickle.dumps(bare)
-        self._roster.tell_readers(pickle.dumps(dataclasses.replace(bare, ports={})))
+        self._roster.tell_readers(packed)
         self._roster.tell_admin(packed)
         for port in self._ports:
             if port.number in touched:

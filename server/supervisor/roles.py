@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...workers.errors import ServiceError
+from ..costs import cost_rules
 from ..port import Port
 from .child import CRASHED
 from .children import FAILED, READY, Child
@@ -145,7 +146,7 @@ def _handler(duty: Duty, target: str) -> int:
     from ...workers.handler import HandlerLimits, run_handler
     from ...workers.load import load_service
 
-    limits = duty.port.settings.limits
+    limits, logged = duty.port.settings.limits, duty.port.settings.log
     be_killed_first()
     reseed(sys.modules)
     if duty.stacks:
@@ -159,6 +160,9 @@ def _handler(duty: Duty, target: str) -> int:
             max_batch=limits.max_batch,
             max_depth=limits.max_depth,
             max_id_bytes=limits.max_id_bytes,
+            costs=cost_rules(duty.port.ipc),
+            slow_rpc=logged.slow_rpc,
+            slow_rpc_threshold_ms=logged.slow_rpc_threshold_ms,
         ),
         duty.report,
     )

@@ -63,6 +63,10 @@ class Wire:
         """The peer will send nothing more; it may still read."""
         self._framing.receive_eof()
 
+    def stop(self) -> None:
+        """No input counts any more; what is in flight is still answered."""
+        self._framing.stop()
+
     def health_answer(self, exchange: int, ok: bool, text: str) -> bytes:
         """As `answer`, for a `Health` event: 200 or 503 with one line of text."""
         return self._framing.health_answer(exchange, ok, text)

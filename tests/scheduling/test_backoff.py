@@ -90,7 +90,7 @@ def test_a_retry_is_bounded_and_no_earlier_than_the_wait(excess: int, rate: floa
         (LevelLoad(ahead=200, has_room=True, rate=1000), None),
         (
             LevelLoad(ahead=99, has_room=False, rate=20, responds_slowly=True),
-            (Reason.RESPONSE_TIME, "decay-scheduler.backoff.responsetime", 5000),
+            (Reason.RESPONSE_TIME, "decay-scheduler.backoff.responsetime.thresholds", 5000),
         ),
         (
             LevelLoad(ahead=99, has_room=False, rate=20),

@@ -13,8 +13,10 @@ import socket
 from dataclasses import replace
 from typing import Any
 
+from faircall.scheduling.cost import CostRules
 from faircall.server.acceptor.handoff import Handoff
 from faircall.server.reader.admission import AdmissionLimits
+from faircall.server.reader.backoff import BackOffRules
 from faircall.server.reader.caller_rules import CallerRules
 from faircall.server.reader.client_limits import ClientLimits
 from faircall.server.reader.connection import Connection
@@ -71,6 +73,8 @@ class World:
         handler: HandlerLimits | None = None,
         waiting: WaitLimits | None = None,
         rules: CallerRules | None = None,
+        backoff_rules: BackOffRules | None = None,
+        costs: CostRules | None = None,
     ) -> None:
         self.now_ns = START_NS
         self.shared = Shared(geometry, replace(policy, backoff=backoff))
@@ -85,10 +89,12 @@ class World:
             "timeouts": timeouts or Timeouts(),
             "waiting": waiting or WaitLimits(),
             "rules": rules,
+            "backoff_rules": backoff_rules,
+            "costs": costs,
             "identities": geometry.identities,
         }
         self.reader = self.new_reader()
-        self._handler_limits = handler or HandlerLimits()
+        self._handler_limits = handler or HandlerLimits(costs=costs or CostRules())
         self.handlers = [self._new_handler(number) for number in range(geometry.handlers)]
         self.clients: list[Client] = []
 

@@ -9,32 +9,38 @@ from dataclasses import replace
 
 import pytest
 
+from faircall.server.config import Settings
 from faircall.server.reader.client_limits import ClientLimits
 from faircall.server.reader.start import take_settings_from
 
 from ..conftest import Load
 from .reader_client import call, reasons
 from .reader_world import World
+from .small_port import small_port
 
-LIMITS = "[limits]\nmax-in-flight-per-connection = 2\ndefault-timeout-ms = 50\n"
+LIMITS = "[ipc.0]\n[limits]\nmax-in-flight-per-connection = 2\ndefault-timeout-ms = 50\n"
 
 
 @pytest.fixture
-def supervisor(world: World) -> Iterator[socket.socket]:
+def supervisor(world: World, load: Load) -> Iterator[socket.socket]:
     """Its end of the channel to the world's reader."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours, theirs:
-        take_settings_from(theirs, world.reader)
+    with ours, theirs, small_port(load) as port:
+        take_settings_from(theirs, port, world.reader)
         yield ours
+
+
+def told(settings: Settings) -> bytes:
+    return pickle.dumps(replace(settings, origins={}))
 
 
 def test_limits_are_those_of_the_last_message(
     world: World, supervisor: socket.socket, load: Load
 ) -> None:
     client = world.connect()
-    settings = replace(load(LIMITS), ports={}, origins={})
-    supervisor.send(pickle.dumps(replace(load(), ports={}, origins={})))
-    supervisor.send(pickle.dumps(settings))
+    settings = load(LIMITS)
+    supervisor.send(told(load("[ipc.0]")))
+    supervisor.send(told(settings))
     for _ in range(3):
         world.read()
     client.send(b"".join(call("echo", [id_], id_) for id_ in range(5)))

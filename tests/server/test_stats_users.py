@@ -9,6 +9,7 @@ import pytest
 
 from faircall.server.admin.stats import PortStats
 from faircall.server.admin.users import Users
+from faircall.server.janitor.sweep import Sweep
 from faircall.server.port import Port
 from faircall.shm.names import OTHERS
 
@@ -48,8 +49,8 @@ def test_the_heaviest_users_come_first_and_the_rest_is_one(load: Load) -> None:
         users = snapshot(port)["users"]
     assert users["unique"] == 4
     assert [(u["user"], u["share"], u["calls"]) for u in users["top"]] == [
-        ("bob", 0.6, 60),
-        ("carol", 0.25, 25),
+        ("bob", 0.6, 1),
+        ("carol", 0.25, 1),
     ]
     others = users["others"]
     assert (others["users"], others["share"], others["decayed"]) == (2, 0.15, 15)
@@ -72,7 +73,7 @@ def test_who_found_no_row_counts_among_the_others_but_not_as_a_user(
     traffic.user("alice", 10)
     users = snapshot(port)["users"]
     assert [user["user"] for user in users["top"]] == ["alice"]
-    assert (users["unique"], users["others"]["users"], users["others"]["calls"]) == (1, 0, 30)
+    assert (users["unique"], users["others"]["users"], users["others"]["cost"]) == (1, 0, 30)
 
 
 def test_a_service_user_has_no_share_and_takes_none(load: Load) -> None:
@@ -84,11 +85,33 @@ def test_a_service_user_has_no_share_and_takes_none(load: Load) -> None:
     assert (users["hbase"]["share"], users["alice"]["share"]) == (None, 1.0)
 
 
-def test_calls_are_unknown_where_a_call_does_not_cost_one(load: Load) -> None:
+def test_calls_are_exact_whatever_a_call_costs(load: Load) -> None:
     with small_port(load, "cost-provider.impl = 'WeightedTimeCostProvider'\n") as port:
-        Traffic(port).user("alice", 900)
+        traffic, columns = Traffic(port), port.shared.columns
+        row = traffic.user("alice", 900)
+        columns.charge(port.shared.index("handler", 0), row, -250, 0)
+        Sweep(port).tick(port.created_ns + 5 * SECOND_NS)
+        columns.charge(port.shared.index("reader"), row, 100, 2)
         (alice,) = snapshot(port)["users"]["top"]
-    assert (alice["cost"], alice["calls"]) == (900, None)
+    assert (alice["cost"], alice["calls"]) == (750, 3)
+
+
+def test_calls_of_a_rows_former_user_are_not_counted(port: Port, traffic: Traffic) -> None:
+    row = traffic.user("alice", 900)
+    port.shared.names.evict([row])
+    assert traffic.user("bob", 4) == row
+    (bob,) = snapshot(port)["users"]["top"]
+    assert (bob["user"], bob["cost"], bob["calls"]) == ("bob", 4, 1)
+
+
+def test_volumes_are_those_of_ordinary_and_of_service_users(load: Load) -> None:
+    with small_port(load, "decay-scheduler.service-users = ['hbase']\n") as port:
+        traffic = Traffic(port)
+        for name, cost in (("hbase", 900), ("alice", 10), ("bob", 30)):
+            traffic.user(name, cost)
+        Sweep(port).tick(port.created_ns + 5 * SECOND_NS)
+        volume = snapshot(port)["users"]["volume"]
+    assert volume == {"decayed": 20, "ever": 40, "service_decayed": 450, "service_ever": 900}
 
 
 def test_a_row_that_goes_to_another_user_while_it_is_read_is_left_out(

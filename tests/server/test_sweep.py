@@ -77,7 +77,6 @@ def test_costs_decay_by_the_factor_and_keep_their_raw_sum(make: Make) -> None:
     assert int(record["decayed"]) == int((100 * 0.25 + 60) * 0.25)
     assert int(record["raw"]) == 160
     assert int(record["seen"]) == 160
-    assert int(record["calls_seen"]) == 160
 
 
 def test_levels_are_those_of_the_scheduler_of_the_policies(make: Make) -> None:
@@ -138,6 +137,23 @@ def test_a_row_made_during_a_sweep_begins_without_costs(make: Make) -> None:
     assert again == rows["alice"]
     Sweep(port).tick(at(port, 2))
     assert int(port.shared.names.identities.rows["decayed"][again]) == 0
+
+
+def test_what_is_taken_back_after_a_sweep_leaves_no_credit(make: Make) -> None:
+    port = make()
+    sweep, columns = Sweep(port), port.shared.columns
+    rows = charge(port, long=1000, other=100)
+    record = port.shared.names.identities.rows
+    sweep.tick(at(port, 1))
+    columns.charge(2, rows["long"], -990, 0)  # it cost 10: more goes back than decay has left
+    sweep.tick(at(port, 2))
+    assert int(record["decayed"][rows["long"]]) == 0
+    assert int(record["raw"][rows["long"]]) == 10
+    assert levels(port, rows) == {"long": 0, "other": 3}
+    columns.charge(0, rows["long"], 400)
+    columns.charge(2, rows["long"], -300, 0)
+    sweep.tick(at(port, 3))
+    assert int(record["decayed"][rows["long"]]) == 50
 
 
 # -- history -------------------------------------------------------------------------------------
@@ -227,3 +243,16 @@ def test_the_mean_follows_by_halves_once_a_second(make: Make) -> None:
         times.tick(int(second * EVERY_NS))
         means.append(int(port.shared.names.methods.rows["mean_ns"][row]))
     assert means == [800, 600, 600, (600 + 4700) // 2]
+
+
+def test_the_mean_cost_follows_in_the_same_way_and_may_be_below_zero(make: Make) -> None:
+    port = make()
+    row = port.shared.names.method("work", 0, 0)
+    times, means = MethodTimes(port.shared), []
+    for second, cost in ((1, 800), (2, 400), (3, -1000)):
+        ran(port, row, 1, 1)
+        for number in range(2):
+            port.shared.columns.cost(number, row, cost)
+        times.tick(second * EVERY_NS)
+        means.append(port.shared.names.methods.rows["mean_cost"][row].astype(np.int64))
+    assert means == [800, 600, -200]

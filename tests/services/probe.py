@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +121,9 @@ def take_memory(limit_mib: int, wanted_mib: int) -> int:
         return len(bytearray(wanted_mib << 20))
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@service.method
+def wait(seconds: float) -> None:
+    """Take that long."""
+    time.sleep(seconds)

@@ -68,9 +68,9 @@ def test_a_methods_figures_are_kept_per_handler(columns: Columns) -> None:
     columns.ran(1, 2, spent_ns=50, failed=False)
     columns.ran(1, 2, spent_ns=20, failed=True)
     columns.ran(0, 2, spent_ns=1, failed=False)
-    assert columns.methods[1, 2].tolist() == (2, 1, 70, 50)
-    assert columns.methods[0, 2].tolist() == (1, 0, 1, 1)
-    assert columns.methods[1, 1].tolist() == (0, 0, 0, 0)
+    assert columns.methods[1, 2].tolist() == (2, 1, 70, 50, 0, 0)
+    assert columns.methods[0, 2].tolist() == (1, 0, 1, 1, 0, 0)
+    assert columns.methods[1, 1].tolist() == (0, 0, 0, 0, 0, 0)
 
 
 def test_totals_survive_their_process(columns: Columns) -> None:
@@ -102,3 +102,29 @@ def test_two_processes_lose_nothing(world: World) -> None:
 @pytest.mark.slow
 def test_two_processes_lose_nothing_of_a_million_each(make_world: MakeWorld) -> None:
     two_readers_charge(make_world(geometry=replace(SMALL, identities=64)), 1_000_000)
+
+
+def test_costs_are_sums_modulo_2_64_and_what_is_taken_back_leaves_the_rest(
+    columns: Columns,
+) -> None:
+    columns.charge(0, 3, 100)
+    columns.charge(1, 3, -70, 0)
+    columns.charge(1, 3, 5)
+    assert int(columns.costs[1, 3]) == 2**64 - 65
+    assert (int(columns.cost_totals()[3]), int(columns.call_totals()[3])) == (35, 2)
+
+
+def test_a_methods_costs_and_squares_are_summed_over_the_handlers(columns: Columns) -> None:
+    for handler, spent_ns, cost in ((0, 3, 10), (1, 4, -4)):
+        columns.square(handler, 2, spent_ns)
+        columns.ran(handler, 2, spent_ns, failed=False)
+        columns.cost(handler, 2, cost)
+    assert columns.samples(2) == (2, 7, 25.0)
+    assert int(columns.methods["cost"][:, 2].sum()) == 6
+
+
+def test_response_times_are_kept_per_handler_and_level(columns: Columns) -> None:
+    columns.responded(1, 3, 50)
+    columns.responded(1, 3, 20)
+    assert columns.levels[1, 3].tolist() == (2, 70)
+    assert int(columns.levels["count"].sum()) == 2

@@ -28,36 +28,40 @@ PROMISED_RECORDS = {
     "PROCESS": (
         16,
         "pid 0, incarnation 1, status 2, beat_ns 3, current 4, current_deadline_ns 5,"
-        " started_ns 6, sleeping 7, connections 8, handed 9, quiet 10",
+        " started_ns 6, sleeping 7, connections 8, handed 9, quiet 10, settle_column 11,"
+        " settle_total 12, settle_slot 13, settle_cost 14",
     ),
     "ANSWER_RING": (8, "head 0, tail 1"),
     "LIMITER": (
         16,
         "key 0, opens_ns 1, head 2, tail 3, held 4, calls_limit 5, bytes_limit 6,"
-        " nanoseconds_limit 7, period_ns 8, calls_used 9, bytes_used 10, nanoseconds_used 11,"
-        " running 12, running_limit 13, version 14",
+        " nanoseconds_limit 7, period_ns 8, calls_used 9, bytes_used 10, nanoseconds_used"
+        " 11, running 12, running_limit 13, version 14",
     ),
     "SLOT": (
         24,
-        "state 0, seq 1, turn 2, next 3, prev 4, identity 5, principal 6, call 7, limiters 8,"
-        " held_by 12, batch 13, arrived_ns 14, deadline_ns 15, claimed_ns 16, charged 17,"
-        " reserved 18, request 19, answer 20, answer_page 21, spent_ns 22",
+        "state 0, seq 1, turn 2, next 3, prev 4, identity 5, principal 6, call 7,"
+        " limiters 8, held_by 12, batch 13, arrived_ns 14, deadline_ns 15, claimed_ns 16,"
+        " charged 17, reserved 18, request 19, answer 20, answer_page 21, spent_ns 22,"
+        " queued_ns 23",
     ),
     "IDENTITY": (
         32,
-        "hash 0, word 1, level 2, decayed 3, raw 4, seen 5, calls_seen 6, waiting 7, used_ns 8,"
-        " quarantined 9, name_bytes 10, name 11",
+        "hash 0, word 1, level 2, decayed 3, raw 4, seen 5, calls_seen 6, waiting 7,"
+        " used_ns 8, quarantined 9, name_bytes 10, name 11",
     ),
     "METHOD": (
         24,
-        "hash 0, flags 1, timeout_ns 2, expected_ns 3, mean_ns 4, name_bytes 5, name 6",
+        "hash 0, flags 1, timeout_ns 2, expected_ns 3, mean_ns 4, mean_cost 5, name_bytes"
+        " 6, name 7",
     ),
-    "METHOD_COLUMN": (4, "calls 0, failed 1, spent_ns 2, max_ns 3"),
+    "METHOD_COLUMN": (6, "calls 0, failed 1, spent_ns 2, max_ns 3, cost 4, squares 5"),
+    "LEVEL_COLUMN": (2, "count 0, response_ns 1"),
+    "LEVEL": (8, "backs_off 0, mean_ns 1, weight 2, count 3, seen_count 4, seen_ns 5"),
     "PAGE": (2, "owner 0, next 1"),
     "PAGE_INDEX": (8, "free 0"),
 }
 PROMISED_SECTIONS = {
-    # of the geometry below, in bytes
     "header": 0,
     "locks": 4096,
     "shard": 4416,
@@ -76,13 +80,15 @@ PROMISED_SECTIONS = {
     "costs": 25152,
     "calls": 25600,
     "method_columns": 26048,
-    "small_words": 26304,
-    "large_words": 26688,
-    "small_stack": 26752,
-    "large_stack": 27008,
-    "small_pages": 28672,
-    "large_pages": 126976,
-    "total_bytes": 389120,
+    "level_columns": 26432,
+    "level_words": 26944,
+    "small_words": 27968,
+    "large_words": 28352,
+    "small_stack": 28416,
+    "large_stack": 28672,
+    "small_pages": 32768,
+    "large_pages": 131072,
+    "total_bytes": 393216,
 }
 GEOMETRY = Geometry(
     readers=2,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from faircall.scheduling.cost import Phase
 from faircall.workers.context import (
     Call,
     Worker,
@@ -141,3 +142,42 @@ def test_the_wait_for_a_lock_that_cannot_be_taken_counts() -> None:
     with pytest.raises(TimeoutError), call.lock_shared(refused()):
         pass
     assert (call.wait_ns, call.shared_ns) == (29, 0)
+
+
+def test_a_lock_that_is_no_context_manager_is_taken_and_given_back() -> None:
+    clock = Clock()
+
+    class Bare:
+        held = False
+
+        def acquire(self) -> None:
+            clock.now_ns += 5
+            self.held = True
+
+        def release(self) -> None:
+            self.held = False
+
+    call, lock = Call(clock=clock), Bare()
+    with call.lock_shared(lock) as taken:
+        assert taken is lock
+        assert lock.held
+        clock.now_ns += 2
+    assert not lock.held
+    assert (call.wait_ns, call.shared_ns) == (5, 2)
+
+
+def test_phases_are_reported_by_hand_and_add_up() -> None:
+    call = Call(wait_ns=1)
+    for phase, spent_ns in (("lockwait", 4), ("queue", 3), ("QUEUE", 2), ("lockexclusive", 9)):
+        call.report(phase, spent_ns)
+    assert (call.wait_ns, call.exclusive_ns) == (5, 9)
+    assert call.reported_ns == {Phase.QUEUE: 5}
+    whole = Call(reported_ns={Phase.QUEUE: 1})
+    whole.add_phases_of(call)
+    assert (whole.wait_ns, whole.reported_ns) == (5, {Phase.QUEUE: 6})
+
+
+@pytest.mark.parametrize(("phase", "spent_ns"), [("lunch", 1), ("queue", -1)])
+def test_what_is_no_phase_or_no_time_is_refused(phase: str, spent_ns: int) -> None:
+    with pytest.raises(ValueError, match=r"no phase 'lunch': enqueue, queue|at least 0, not -1"):
+        Call().report(phase, spent_ns)

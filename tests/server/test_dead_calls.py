@@ -1,0 +1,90 @@
+"""What is charged for the call that a dead handler ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from faircall.scheduling.cost import CostRules
+from faircall.server.janitor.dead_calls import DeadCalls
+from faircall.shm.layout import SLOT, word_of
+
+from ..workers.handler_desk import MS, Desk, Methods
+
+RUNNING_TIME = CostRules("WeightedTimeCostProvider", (0, 1, 0, 1, 0, 0, 0, 0, 0))
+assert word_of(SLOT, "charged")
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    methods = Methods()
+    made = methods.desk = Desk(methods.service)
+    yield made
+    made.close()
+
+
+def die(desk: Desk, method: str, reserved: int) -> int:
+    """A call waits 2 ns, and its handler dies in it."""
+    slot = desk.put(method)
+    desk.set(slot, "charged", reserved)
+    desk.set(slot, "queued_ns", desk.now_ns)
+    desk.shared.columns.charge(0, desk.user, reserved)
+    desk.now_ns += 2
+    with pytest.raises(SystemExit):
+        desk.work()
+    return slot
+
+
+def cost(desk: Desk) -> int:
+    return int(desk.shared.columns.cost_totals()[desk.user])
+
+
+def test_the_time_that_it_ran_is_charged_once_if_it_is_more_than_was_reserved(desk: Desk) -> None:
+    die(desk, "end_once", reserved=100)
+    dead = DeadCalls(desk.shared, RUNNING_TIME)
+    assert dead.charge(0, desk.now_ns + 500)
+    assert cost(desk) == 502
+    assert not dead.charge(0, desk.now_ns + 500)  # the order was repeated
+    assert cost(desk) == 502
+    assert len(desk.reap()["died"]) == 1
+    assert not dead.charge(0, desk.now_ns + MS)
+    assert cost(desk) == 502
+
+
+def test_else_the_reservation_stays(desk: Desk) -> None:
+    die(desk, "end_once", reserved=10_000)
+    assert not DeadCalls(desk.shared, RUNNING_TIME).charge(0, desk.now_ns + 500)
+    assert cost(desk) == 10_000
+
+
+def test_a_call_that_is_run_again_pays_the_difference(desk: Desk) -> None:
+    die(desk, "end", reserved=0)
+    dead = DeadCalls(desk.shared, RUNNING_TIME)
+    assert dead.charge(0, desk.now_ns + 500)
+    desk.reap()
+    with pytest.raises(SystemExit):
+        desk.work(1)
+    assert dead.charge(1, desk.now_ns + 700)
+    assert cost(desk) == 702  # not 502 + 702
+
+
+@pytest.mark.parametrize("rules", [CostRules(), CostRules("module_of:AnotherUser")])
+def test_counts_and_users_own_costs_are_left_alone(desk: Desk, rules: CostRules) -> None:
+    die(desk, "end_once", reserved=1)
+    assert not DeadCalls(desk.shared, rules).charge(0, desk.now_ns + MS)
+    assert cost(desk) == 1
+
+
+def test_charged_on_completion_a_call_that_killed_its_handler_costs_one(desk: Desk) -> None:
+    die(desk, "end_once", reserved=0)
+    assert DeadCalls(desk.shared, CostRules(charge="completion")).charge(0, desk.now_ns)
+    assert cost(desk) == 1
+
+
+def test_a_handler_that_ran_nothing_owes_nothing(desk: Desk) -> None:
+    desk.put("echo")
+    assert not DeadCalls(desk.shared, RUNNING_TIME).charge(0, desk.now_ns)
+    desk.work()
+    assert not DeadCalls(desk.shared, RUNNING_TIME).charge(0, desk.now_ns + MS)
+    assert cost(desk) == 0
