@@ -1,7 +1,7 @@
 """Where we do better than Pulsar, and what we do instead: the table for dispatch throttling.
 
-The recorded answers that differ are all of `14_pulsar_variants`: limiters that Pulsar has had, which
-differ among themselves. None of them is required.
+The recorded answers that differ are all of `14_pulsar_variants`: limiters that Pulsar has had,
+which differ among themselves. None of them is required.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ DEVIATIONS = (
         ("PV-07", "PV-08", "PV-09"),
         "the publish bucket fills by the millisecond, may hold unused tokens, and pauses for 16 ms "
         "more than it needs",
-        "a period's quota is there at once or, paced, by parts; nothing unused is carried over, and "
-        "the opening is exact",
+        "a period's quota is there at once or, paced, by parts; nothing unused is carried over, "
+        "and the opening is exact",
         "test_a_paced_limit_fills_by_parts_and_keeps_nothing",
     ),
     Deviation(
@@ -73,8 +73,5 @@ DEVIATIONS = (
 
 def deviation_of(component: str, name: str) -> Deviation | None:
     """The first row for a case, if there is one."""
-    for deviation in DEVIATIONS:
-        if deviation.component == component:
-            if any(fnmatchcase(name, pattern) for pattern in deviation.patterns):
-                return deviation
-    return None
+    rows = (row for row in DEVIATIONS if row.component == component)
+    return next((row for row in rows if any(fnmatchcase(name, one) for one in row.patterns)), None)

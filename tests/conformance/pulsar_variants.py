@@ -26,7 +26,7 @@ def mismatches(case: Case) -> list[Mismatch]:
 
 
 def _answer(limiter: Limiter, op: Mapping[str, Any]) -> int | None:
-    now_ns = op["t"] * MS
+    now_ns: int = op["t"] * MS
     match op["op"]:
         case "acquire":
             limiter.charge((op["n"], 0, 0), now_ns)
