@@ -78,7 +78,7 @@ def _method_policy(policy: Config) -> MethodPolicy:
 
 
 def _rate(policy: Config, name: str) -> Rate | None:
-    return _rate_of(policy[name]) if name in policy else None
+    return None if policy.get(name) is None else _rate_of(policy[name])
 
 
 def _rate_of(rate: Config) -> Rate:

@@ -105,6 +105,7 @@ class Replay:
         place[last] = step["value"]
         if step["value"] is None:
             del place[last]
+        self.settings = settings_of(self.config)
         for budget in self.budgets:
             budget.counters.apply(policies_of(self.config), self.now_ns)
 

@@ -157,3 +157,16 @@ def test_idle_is_what_a_new_one_would_be() -> None:
     assert [limiter.is_idle(second * SECOND) for second in (0, 1, 2)] == [False, False, True]
     limiter.running = 1
     assert not limiter.is_idle(2 * SECOND)
+
+
+@given(st.integers(0, 200), st.integers(1, 20), st.integers(0, 40), st.booleans())
+def test_the_opening_of_a_relative_limit_is_when_there_is_room(
+    charged: int, calls: int, average: int, paced: bool
+) -> None:
+    limiter = Limiter(Rate(calls=calls, relative=True), 0, paced=paced)
+    limiter.averaged((float(average), 0.0), 1)
+    limiter.charge((charged, 0, 0), 1)
+    opens_ns = limiter.opens_ns(1)
+    if opens_ns > 1:
+        assert limiter.room(CALLS, opens_ns - 1) == 0
+    assert limiter.room(CALLS, max(1, opens_ns)) > 0
