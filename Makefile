@@ -26,7 +26,7 @@ check: .venv/.dev build/pkg    ## lint, format, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-conformance: setup             ## the recorded cases of Hadoop; FAIRCALL_GOLDEN=<folder> takes others
+conformance: setup             ## the recorded cases of Hadoop and Pulsar; FAIRCALL_GOLDEN=<folder> takes others
 	$(PYTEST) -q -n auto tests/conformance
 
 chaos: setup                   ## every kill point of every operation (minutes)
