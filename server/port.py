@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..scheduling import capacity
-from ..shm.layout import LARGE_PAGE, MAX_LEVELS, SMALL_PAGE, Geometry
+from ..shm.layout import LANES, LARGE_PAGE, MAX_LEVELS, SMALL_PAGE, Geometry
 from ..shm.policy import QueuePolicy
 from ..shm.segment import SHM_FOLDER, SegmentError
 from ..shm.shared import Shared
@@ -153,7 +153,7 @@ def geometry_of(settings: Settings, ipc: PortSettings) -> Geometry:
         readers=settings.server.readers,
         handlers=settings.handlers.count,
         slots=max(LEAST_SLOTS, 1 << (calls - 1).bit_length()),
-        levels=MAX_LEVELS,  # a reload may configure any number
+        levels=MAX_LEVELS - LANES,  # a reload may configure any number
         identities=limits.identities,
         methods=limits.methods,
         small_pages=small,

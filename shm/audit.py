@@ -50,7 +50,7 @@ def _findings(part: Callable[[CallTable], list[str]], table: CallTable) -> list[
 
 def _rings(table: CallTable) -> list[str]:
     bad, seen = [], Counter[int]()
-    for level in range(table.geometry.levels):
+    for level in range(table.geometry.rings):
         for cls in (states.SHORT, states.LONG):
             total, places = 0, table.rings.places(level, cls)
             if places != table.rings.occupied(level, cls):
@@ -95,7 +95,7 @@ def _held(table: CallTable) -> list[str]:
         if names - {row} or count != len(chain):
             bad.append(f"limiter {row}: {len(chain)} in the chain, counted {count}, name {names}")
     levels = Counter(_key(table, slot)[0] for slot in seen)
-    for level in range(table.geometry.levels):
+    for level in range(table.geometry.rings):
         if levels[level] != (count := q[table.held.level_held_word + level]):
             bad.append(f"level {level}: {levels[level]} held, counted {count}")
     if q[table.held.held_word] != seen.total():

@@ -6,7 +6,7 @@
           | SHARD                    1 rec. |  WRR cursor, sequence, level turns, counts, idle bits
           | POLICY                   2 rec. |  double-buffered; SHARD.policy_version & 1 is in force
           | PROCESS         per process     |  pid, beat, what it runs
-          | RINGS      levels x 2 classes   |  turns: bitmap, then (head, tail) of each turn's chain
+          | RINGS  levels, lanes x 2 classes|  turns: bitmap, then (head, tail) of each turn's chain
           | ANSWERS         per reader      |  head, tail, then one word per slot of that reader
           | LIMITERS        per limiter     |  when it opens, the chain of the calls it holds
           | SLOTS           per call        |  the truth: all above but POLICY is its index
@@ -51,14 +51,15 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 MAGIC = 0x4C4C_4143_5249_4146  # "FAIRCALL" in memory; 0 means: not ready yet
-VERSION = 2
+VERSION = 3
 
 WORD = 8  # bytes
 CACHE_LINE = 64  # bytes
 SMALL_PAGE = 4096  # bytes
 LARGE_PAGE = 65536  # bytes
 
-MAX_LEVELS = 16  # priority levels, the reserved one included
+MAX_LEVELS = 16  # priority levels, the lanes included
+LANES = 2  # queues beside the levels, see `draws`; numbered from Geometry.levels on
 CLASSES = 2  # SHORT and LONG calls wait in rings of their own
 IDLE_WORDS = 16  # one bit per handler: at most 1,024 handlers
 NAME_BYTES = 128  # of an identity or a method, UTF-8
@@ -115,6 +116,7 @@ SHARD = _record(
     f"idle:{IDLE_WORDS}",  # bit h: handler h sleeps, or is about to
     f"arrival_turn:{MAX_LEVELS}",  # in order of arrival: no call comes before this turn
     "swept_ns",  # when the janitor's last sweep was due; 0 = none yet
+    f"lane_debt:{LANES}",  # thousandths of a draw that each lane has to pay back
     words=136,
 )
 POLICY = _record(
@@ -126,6 +128,7 @@ POLICY = _record(
     f"weight:{MAX_LEVELS}",
     f"capacity:{MAX_LEVELS}",
     "backoff",  # 1: readers refuse what finds no room; 0: they read no more from its connection
+    f"lane_share:{LANES}",  # of each lane, thousandths of the draws while others wait; 0: it is off
     words=64,
 )
 PROCESS = _record(
@@ -245,7 +248,7 @@ class Geometry:
     readers: int = 1
     handlers: int = 2
     slots: int = 4096
-    levels: int = MAX_LEVELS  # at most this many can ever be configured on this segment
+    levels: int = MAX_LEVELS - LANES  # at most this many can be configured on this segment
     turns: int = 1024
     identities: int = 4096
     methods: int = 256
@@ -260,7 +263,7 @@ class Geometry:
         for name in ("slots", "turns"):
             if (value := getattr(self, name)) & (value - 1):
                 raise ValueError(f"{name} must be a power of two: {name}={value}")
-        limits = {"levels": MAX_LEVELS, "handlers": IDLE_WORDS * 64, "turns": 1 << 16}
+        limits = {"levels": MAX_LEVELS - LANES, "handlers": IDLE_WORDS * 64, "turns": 1 << 16}
         for name, most in limits.items():
             if (value := getattr(self, name)) > most:
                 raise ValueError(f"{name} must be at most {most}: {name}={value}")
@@ -276,6 +279,11 @@ class Geometry:
     def processes(self) -> int:
         """Readers first, then handlers, then acceptor, janitor and admin."""
         return self.readers + self.handlers + 3
+
+    @property
+    def rings(self) -> int:
+        """Places to wait: levels, then lanes."""
+        return self.levels + LANES
 
     @property
     def buckets(self) -> int:
@@ -303,7 +311,7 @@ class Layout:
         self.shard = self._take(SHARD.itemsize)
         self.policy = self._take(2 * POLICY.itemsize)
         self.processes = self._take(g.processes * PROCESS.itemsize)
-        self.rings = self._take(g.levels * CLASSES * g.ring_words * WORD)
+        self.rings = self._take(g.rings * CLASSES * g.ring_words * WORD)
         self.answers = self._take(g.readers * (ANSWER_RING.itemsize + g.slots * WORD))
         self.limiters = self._take(g.limiters * LIMITER.itemsize)
         self.slots = self._take(g.calls * SLOT.itemsize)

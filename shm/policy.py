@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .layout import MAX_LEVELS, POLICY, SHARD, WORD, word_of
+from .layout import LANES, MAX_LEVELS, POLICY, SHARD, WORD, word_of
 from .segment import Segment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuePolicy:
-    """`weights` and `capacities` (calls) have one entry per level, level 0 first."""
+    """`weights` and `capacities` (calls) have one entry per level, level 0 first.
+
+    `lane_shares` are thousandths of the draws, of each lane (`draws`); one that is 0 is off: what
+    would go there goes to level 0.
+    """
 
     weights: tuple[int, ...] = (8, 4, 2, 1)
     capacities: tuple[int, ...] = (1024, 1024, 1024, 1024)
@@ -25,20 +29,30 @@ class QueuePolicy:
     claim_ahead_ns: int = 200_000
     max_principal: int = 1024  # calls that one principal may have waiting
     backoff: bool = True  # refuse what finds no room, instead of pausing its connection
+    lane_shares: tuple[int, ...] = (0,) * LANES
 
     def __post_init__(self) -> None:
         if len(self.weights) != len(self.capacities):
             raise ValueError(f"{len(self.weights)} weights for {len(self.capacities)} capacities")
-        if not 1 <= len(self.weights) <= MAX_LEVELS:
-            raise ValueError(f"levels must be 1 to {MAX_LEVELS}: {len(self.weights)}")
+        if not 1 <= len(self.weights) <= MAX_LEVELS - LANES:
+            raise ValueError(f"levels must be 1 to {MAX_LEVELS - LANES}: {len(self.weights)}")
         if min(self.weights) < 1 or min(self.capacities) < 1:
             raise ValueError(f"weights and capacities must be positive: {self}")
         if self.max_principal < 1 or self.claim_ahead_ns < 0:
             raise ValueError(f"max_principal must be positive, claim_ahead_ns not negative: {self}")
 
+        shares = self.lane_shares
+        if len(shares) != LANES or min(shares) < 0 or max(shares) > 1000:
+            raise ValueError(f"{LANES} lane shares of 0 to 1000: {shares}")
+
     @property
     def levels(self) -> int:
         return len(self.weights)
+
+    @property
+    def has_lanes(self) -> bool:
+        """Whether any lane is on."""
+        return any(self.lane_shares)
 
 
 class PolicyBlocks:
@@ -63,6 +77,7 @@ class PolicyBlocks:
             claim_ahead_ns=get[at["claim_ahead_ns"]],
             max_principal=get[at["max_principal"]],
             backoff=bool(get[at["backoff"]]),
+            lane_shares=tuple(get[at["lane_share"] : at["lane_share"] + LANES]),
         )
 
     def write(self, policy: QueuePolicy) -> None:
@@ -74,6 +89,7 @@ class PolicyBlocks:
         self._put(version, "claim_ahead_ns", [policy.claim_ahead_ns])
         self._put(version, "max_principal", [policy.max_principal])
         self._put(version, "backoff", [policy.backoff])
+        self._put(version, "lane_share", policy.lane_shares)
         self._put(version, "weight", policy.weights)
         self._put(version, "capacity", policy.capacities)
         self._q[self.version_word] = version  # <- in force

@@ -58,7 +58,7 @@ class PolicyChange:
 
     def _arrivals_behind_all(self) -> None:
         table = self._table
-        for level in range(table.geometry.levels):
+        for level in range(table.geometry.rings):
             table.q[table.arrival_turn_word + level] = table.rings.latest_turn(level)
 
     def _move_some(self) -> int:
@@ -106,7 +106,7 @@ class PolicyChange:
         for slot in table.recovery.slots_in(HELD).tolist():
             own = table.slot0 + slot * SLOT_WORDS
             level = q[own] >> states.LEVEL_SHIFT & states.LEVEL_MASK
-            if level > lowest and moved < most:
+            if lowest < level < table.geometry.levels and moved < most:
                 q[own + W_TURN] = q[table.rings.turn_word + lowest]
                 q[own] = q[own] & ~_LEVEL | lowest << states.LEVEL_SHIFT  # <- moved here
                 q[counts + level] -= 1

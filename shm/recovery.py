@@ -63,7 +63,7 @@ class Recovery:
             for slot in self.slots_in(state).tolist():
                 own = self.table.slot0 + slot * SLOT_WORDS
                 level = self.table.q[own] >> states.LEVEL_SHIFT & states.LEVEL_MASK
-                if level >= levels:
+                if levels <= level < self.table.geometry.levels:
                     self._move(own, level, levels - 1)
 
     def _move(self, own: int, level: int, lowest: int) -> None:
@@ -89,11 +89,11 @@ class Recovery:
 
     def clamp_cursor(self, weights: tuple[int, ...]) -> None:
         """The multiplexer's cursor stays on a level that there is, with no more than its weight."""
-        table, q = self.table, self.table.q
-        q[table.cursor_word] %= len(weights)
-        weight = weights[q[table.cursor_word]]
-        if not 1 <= q[table.credit_word] <= weight:
-            q[table.credit_word] = weight
+        draws, q = self.table.draws, self.table.q
+        q[draws.cursor_word] %= len(weights)
+        weight = weights[q[draws.cursor_word]]
+        if not 1 <= q[draws.credit_word] <= weight:
+            q[draws.credit_word] = weight
 
     def rebuild_answers(self, reader: int) -> None:
         """The answer ring of `reader`: its DONE slots."""

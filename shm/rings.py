@@ -61,8 +61,8 @@ class TurnRings:
         self._stride = geometry.ring_words
         self._bitmap = geometry.bitmap_words
         self._ring_words = segment.words(
-            layout.rings, geometry.levels * CLASSES * geometry.ring_words
-        ).reshape(geometry.levels * CLASSES, geometry.ring_words)
+            layout.rings, geometry.rings * CLASSES * geometry.ring_words
+        ).reshape(geometry.rings * CLASSES, geometry.ring_words)
         self.turn_word = segment.word(layout.shard, SHARD, "turn")
         self._turns = segment.words(self.turn_word * WORD, MAX_LEVELS)
         self.waiting_word = segment.word(layout.shard, SHARD, "level_waiting")

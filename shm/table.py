@@ -20,6 +20,7 @@ import functools
 from collections.abc import Sequence
 
 from . import states
+from .draws import Draws
 from .held import W_HELD_BY, HeldChains
 from .layout import (
     ANSWER_RING,
@@ -69,6 +70,7 @@ class CallTable:
         self.answer_stride = ANSWER_RING.itemsize // WORD + g.slots
         self._shard_words()
         self.rings = TurnRings(segment, self.words)
+        self.draws = Draws(segment, self.rings, self.slot0, SLOT_WORDS)
         self.held = HeldChains(segment, self.words)
         self.blocks = PolicyBlocks(segment)
         self.pages = PagePool(segment)
@@ -86,11 +88,8 @@ class CallTable:
 
     def _shard_words(self) -> None:
         names = (
-            "cursor",
-            "credit",
             "seq",
             "waiting",
-            "drawn",
             "overflowed",
             "idle",
             "arrival_turn",
@@ -98,11 +97,8 @@ class CallTable:
         shard = self.segment.layout.shard
         words = (self.segment.word(shard, SHARD, name) for name in names)
         (
-            self.cursor_word,
-            self.credit_word,
             self.seq_word,
             self.waiting_word,
-            self.drawn_word,
             self.overflowed_word,
             self.idle_word,
             self.arrival_turn_word,
@@ -150,8 +146,8 @@ class CallTable:
     def enqueue(self, calls: Sequence[tuple[int, int]], verdicts: list[int]) -> int:
         """Offer staged `calls`, (slot, level) each; `verdicts[i]` says what became of the i-th.
 
-        A level that is full passes the call on to the next lower one. Returns the handlers to wake,
-        as a bitmap of indices. The slots' other words were stored before.
+        A level that is full passes the call on to the next lower one, a lane to level 0. Returns
+        the handlers to wake, as a bitmap of indices. The slots' other words were stored before.
         """
         q = self.q
         with self.queue_lock:
@@ -173,13 +169,21 @@ class CallTable:
         row = q[own + W_PRINCIPAL] & 0xFFFF_FFFF
         if q[self.waiting0 + row * IDENTITY_WORDS] >= policy.max_principal:
             return PRINCIPAL_FULL, level
-        levels, counts, held = policy.levels, self.rings.waiting_word, self.held.level_held_word
+        lane = level - self.geometry.levels
+        if lane >= 0:
+            if policy.lane_shares[lane] and self._has_room(level, policy.capacities[0]):
+                return ACCEPTED, level
+            level = 0
+        levels = policy.levels
         for at in range(min(level, levels - 1), levels):
-            both = counts + at * CLASSES
-            if q[both] + q[both + 1] + q[held + at] < policy.capacities[at]:
+            if self._has_room(at, policy.capacities[at]):
                 return ACCEPTED, at
             q[self.overflowed_word + at] += 1
         return LEVEL_FULL, level
+
+    def _has_room(self, level: int, capacity: int) -> bool:
+        q, both = self.q, self.rings.waiting_word + level * CLASSES
+        return q[both] + q[both + 1] + q[self.held.level_held_word + level] < capacity
 
     def _queue(self, policy: QueuePolicy, own: int, slot: int, level: int) -> None:
         q = self.q
@@ -292,43 +296,15 @@ class CallTable:
         """
         q = self.q
         while q[self.waiting_word]:
-            slot = self._first_from(policy, q[self.cursor_word])
-            limited = slot >= 0 and q[self.slot0 + slot * SLOT_WORDS + W_LIMITERS]
+            slot = self.draws.next(policy)
+            if slot < 0:
+                break
+            limited = q[self.slot0 + slot * SLOT_WORDS + W_LIMITERS]
             row = self.held.blocker(slot, now_ns) if limited else -1
             if row < 0:
-                self._advance_cursor(policy)
-                if slot >= 0:
-                    self.rings.reach(slot)
+                self.draws.drawn(policy, slot)
                 return slot
             self._hold(slot, row)
-        return -1
-
-    def _advance_cursor(self, policy: QueuePolicy) -> None:
-        """After a draw the cursor moves as WeightedRoundRobinMultiplexer's does."""
-        q = self.q
-        level, credit = q[self.cursor_word], q[self.credit_word]
-        q[self.drawn_word] += 1
-        if credit > 1:
-            q[self.credit_word] = credit - 1
-        else:
-            following = level + 1 if level + 1 < policy.levels else 0
-            q[self.credit_word] = policy.weights[following]
-            q[self.cursor_word] = following
-
-    def _first_from(self, policy: QueuePolicy, level: int) -> int:
-        """The first call of `level`; if none waits there, of the first level that has one."""
-        slot = self.rings.first_of_level(level)
-        if slot >= 0:
-            return slot
-        start = level if policy.scan_from_cursor else 0
-        for step in range(policy.levels):
-            slot = self.rings.first_of_level((start + step) % policy.levels)
-            if slot >= 0:
-                return slot
-        for gone in range(policy.levels, self.geometry.levels):  # on its way to the lowest
-            slot = self.rings.first_of_level(gone)
-            if slot >= 0:
-                return slot
         return -1
 
     def _claim(self, slot: int, own: int, handler: int, now_ns: int) -> int:

@@ -88,7 +88,7 @@ def changed(world: World, policy: QueuePolicy) -> Act:
     def repaired() -> None:
         with world.table.queue_lock:
             assert world.table.load_policy() in (old, policy)
-        assert world.q[world.table.cursor_word] < policy.levels or policy.levels < old.levels
+        assert world.q[world.table.draws.cursor_word] < policy.levels or policy.levels < old.levels
 
     def operation() -> None:
         world.table.set_policy(policy)

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from faircall.shm import states
-from faircall.shm.layout import MAX_LEVELS
+from faircall.shm.draws import WHOLE
+from faircall.shm.layout import LANES, MAX_LEVELS
 from faircall.shm.policy import QueuePolicy
 from faircall.shm.rings import SLOT_WORDS, W_SEQ, W_TURN
 from faircall.shm.states import HELD, QUEUED
@@ -41,6 +42,8 @@ class QueueModel:
     level_turn: list[int] = field(default_factory=lambda: [0] * MAX_LEVELS)
     arrival_turn: list[int] = field(default_factory=lambda: [0] * MAX_LEVELS)
     last_turn: dict[tuple[int, int], int] = field(default_factory=dict)
+    lane0: int = 4  # the first lane: behind the levels of the segment
+    lane_debt: list[int] = field(default_factory=lambda: [0] * LANES)
     seq: int = 0
     cursor: int = 0
     credit: int = 0
@@ -56,13 +59,21 @@ class QueueModel:
         mine = [place for place in self.everybody() if place.call.who == call.who]
         if len(mine) >= self.policy.max_principal:
             return PRINCIPAL_FULL
-        levels = self.policy.levels
-        for level in range(min(call.level, levels - 1), levels):
-            there = [place for place in self.everybody() if place.level == level]
-            if len(there) < self.policy.capacities[level]:
+        levels, wanted = self.policy.levels, call.level
+        if wanted >= self.lane0:
+            if self.policy.lane_shares[wanted - self.lane0] and self._has_room(wanted, 0):
+                self._admit(call, wanted)
+                return ACCEPTED
+            wanted = 0
+        for level in range(min(wanted, levels - 1), levels):
+            if self._has_room(level, level):
                 self._admit(call, level)
                 return ACCEPTED
         return LEVEL_FULL
+
+    def _has_room(self, level: int, like: int) -> bool:
+        there = [place for place in self.everybody() if place.level == level]
+        return len(there) < self.policy.capacities[like]
 
     def _admit(self, call: Call, level: int) -> None:
         turn = self.level_turn[level]
@@ -81,18 +92,35 @@ class QueueModel:
             closed = [row for row in place.call.limiters if self.opens_ns[row] > now_ns]
             del self.waiting[place.call.tag]
             if not closed:
-                self._advance()
+                self._pay(place.level)
                 self.level_turn[place.level] = max(self.level_turn[place.level], place.turn)
                 return place.call
             self.held[max(closed, key=self.opens_ns.__getitem__)].append(place)
         return None
 
     def _first(self) -> Place:
-        for level in (self.cursor, *range(self.policy.levels)):
+        lanes = range(self.lane0 + LANES - 1, self.lane0 - 1, -1)
+        before = [lane for lane in lanes if self._may_go(lane)]
+        after = range(self.lane0, self.lane0 + LANES)
+        for level in (*before, self.cursor, *range(self.policy.levels), *after):
             there = [place for place in self.waiting.values() if place.level == level]
             if there:
                 return min(there, key=lambda place: place.key)
         raise AssertionError("nobody waits on any level")
+
+    def _may_go(self, lane: int) -> bool:
+        alone = all(place.level == lane for place in self.waiting.values())
+        share = self.policy.lane_shares[lane - self.lane0]
+        return alone or not share or self.lane_debt[lane - self.lane0] < share
+
+    def _pay(self, level: int) -> None:
+        """Of the call that was just taken out of `waiting`."""
+        if level < self.lane0:
+            self._advance()
+        elif any(place.level != level for place in self.waiting.values()):
+            self.lane_debt[level - self.lane0] += WHOLE
+        for lane, share in enumerate(self.policy.lane_shares):
+            self.lane_debt[lane] = max(0, self.lane_debt[lane] - share)
 
     def _advance(self) -> None:
         self.credit -= 1
@@ -142,8 +170,11 @@ class QueueModel:
             for who in range(world.shared.geometry.identities)
             for level in range(MAX_LEVELS)
         }
-        self.seq, self.cursor = q[table.seq_word], q[table.cursor_word]
-        self.credit = q[table.credit_word]
+        self.seq, self.cursor = q[table.seq_word], q[table.draws.cursor_word]
+        self.credit = q[table.draws.credit_word]
+        self.lane0 = world.shared.geometry.levels
+        debts = table.draws.lane_debt_word
+        self.lane_debt = list(q[debts : debts + LANES])
         queued = [_place(world, int(slot)) for slot in table.recovery.slots_in(QUEUED)]
         self.waiting = {place.call.tag: place for place in queued}
         for row in self.held:

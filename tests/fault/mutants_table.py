@@ -90,7 +90,7 @@ MUTANTS = [
     mutant(
         "held calls count towards the capacity",
         "table.py",
-        "q[both] + q[both + 1] + q[held + at]",
+        "q[both] + q[both + 1] + q[self.held.level_held_word + level]",
         "q[both] + q[both + 1]",
     ),
     mutant(
@@ -105,12 +105,36 @@ MUTANTS = [
         "ahead_ns >= policy.claim_ahead_ns or self.some_handler_idles",
         "ahead_ns >= policy.claim_ahead_ns",
     ),
-    mutant("weights are exact", "table.py", "        if credit > 1:", "        if credit > 0:"),
+    mutant("weights are exact", "draws.py", "        if credit > 1:", "        if credit > 0:"),
+    mutant(
+        "a lane takes no more than its share",
+        "draws.py",
+        "if free or q[self.lane_debt_word + lane] < share:",
+        "if True:",
+    ),
+    mutant(
+        "a lane goes before the levels",
+        "draws.py",
+        "            if slot >= 0:\n                return slot\n        return self._first_from",
+        "        return self._first_from",
+    ),
+    mutant(
+        "a lane that is off takes no calls",
+        "table.py",
+        "if policy.lane_shares[lane] and self._has_room",
+        "if self._has_room",
+    ),
+    mutant(
+        "a rebuild leaves the lanes where they are",
+        "recovery.py",
+        "if levels <= level < self.table.geometry.levels:",
+        "if levels <= level:",
+    ),
     mutant(
         "a call that is held up is no draw",
         "table.py",
         "            self._hold(slot, row)\n",
-        "            self._hold(slot, row)\n            self._advance_cursor(policy)\n",
+        "            self._hold(slot, row)\n            self.draws.drawn(policy, slot)\n",
     ),
     mutant("identities take turns", "table.py", "max(turn, q[last] + 1)", "max(turn, q[last])"),
     mutant(

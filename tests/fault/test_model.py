@@ -16,6 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from faircall.shm.draws import RESERVED, SERVICE
 from faircall.shm.layout import Geometry
 from faircall.shm.policy import QueuePolicy
 from faircall.shm.states import HELD, QUEUED, STATE_MASK
@@ -42,12 +43,15 @@ POLICIES = [
     QueuePolicy(weights=(4, 2, 1), capacities=(4, 3, 8), max_principal=6),
     QueuePolicy(weights=(4, 2, 1), capacities=(4, 3, 8), max_principal=6, in_turn=False),
     QueuePolicy(weights=(1, 3), capacities=(3, 9), max_principal=16),
+    QueuePolicy(weights=(4, 2), capacities=(4, 8), max_principal=6, lane_shares=(500, 300)),
+    QueuePolicy(weights=(2, 1), capacities=(2, 8), max_principal=9, lane_shares=(0, 1000)),
 ]
+LANES = (WIDE.levels + SERVICE, WIDE.levels + RESERVED)
 NUMBERS = st.integers(0, 1)  # of a reader, a handler or a limiter
 POINTS = st.integers(1, 1500)
 KINDS = st.fixed_dictionaries(
     {
-        "level": st.integers(0, 2),
+        "level": st.sampled_from([0, 1, 2, 0, 1, 2, *LANES]),
         "who": st.integers(1, 3),
         "cls": st.integers(0, 1),
         "idempotent": st.booleans(),
@@ -172,7 +176,7 @@ class Queue(RuleBasedStateMachine):
     def _order_is_kept(self, before: dict[int, tuple[int, int]]) -> None:
         """Who waited and still waits, waits in the same order."""
         self.model.learn(self.world)
-        for level in range(self.model.policy.levels):
+        for level in (*range(self.model.policy.levels), *LANES):
             still = [p for p in self.model.waiting.values() if p.level == level]
             still = [place for place in still if place.call.tag in before]
             by_now = sorted(still, key=lambda place: place.key)

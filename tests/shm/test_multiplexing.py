@@ -57,8 +57,9 @@ def test_an_empty_draw_takes_the_first_level_that_has_one(
         weights=WEIGHTS, capacities=(8,) * 4, scan_from_cursor=from_cursor, max_principal=16
     )
     world = make_world(policy)
-    world.q[world.table.cursor_word] = 1
-    world.q[world.table.credit_word] = 4
+    draws = world.table.draws
+    world.q[draws.cursor_word] = 1
+    world.q[draws.credit_word] = 4
     calls = [world.call(level=level) for level in (0, 0, 3, 3)]
     world.reader(0).offer(calls)
     drawn = [world.calls[tag].level for _ in range(4) for tag in world.handler(1).work()]
@@ -66,11 +67,15 @@ def test_an_empty_draw_takes_the_first_level_that_has_one(
 
 
 def test_an_empty_table_is_not_drawn_from(world: World) -> None:
-    before = world.q[world.table.cursor_word], world.q[world.table.credit_word]
+    draws = world.table.draws
+    before = world.q[draws.cursor_word], world.q[draws.credit_word]
     for _ in range(10):
         assert world.handler(0).claim() == []
-    assert (world.q[world.table.cursor_word], world.q[world.table.credit_word]) == before
-    assert world.q[world.table.drawn_word] == 0
+    assert (
+        world.q[draws.cursor_word],
+        world.q[draws.credit_word],
+    ) == before
+    assert world.q[draws.drawn_word] == 0
 
 
 def test_a_single_level_is_a_plain_queue(make_world: MakeWorld) -> None:
@@ -89,7 +94,7 @@ class LoggingTable(CallTable):
 
     def _claim(self, slot: int, own: int, handler: int, now_ns: int) -> int:
         level = self.q[own] >> states.LEVEL_SHIFT & states.LEVEL_MASK
-        self.log[self.q[self.drawn_word]] = level + 1, handler
+        self.log[self.q[self.draws.drawn_word]] = level + 1, handler
         return super()._claim(slot, own, handler, now_ns)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from faircall.shm.layout import MAX_LEVELS
+from faircall.shm.layout import LANES, MAX_LEVELS
 from faircall.shm.policy import PolicyBlocks, QueuePolicy
 from faircall.shm.table import LEVEL_FULL
 
@@ -91,17 +91,18 @@ def test_a_smaller_capacity_keeps_what_waits_and_refuses_more(world: World) -> N
 
 
 def test_the_cursor_stays_on_a_level_that_there_is(world: World) -> None:
-    world.q[world.table.cursor_word] = 3
+    world.q[world.table.draws.cursor_word] = 3
     world.table.set_policy(OTHER)
-    assert world.q[world.table.cursor_word] < 2
-    assert 1 <= world.q[world.table.credit_word] <= 5
+    assert world.q[world.table.draws.cursor_word] < 2
+    assert 1 <= world.q[world.table.draws.credit_word] <= 5
 
 
 def test_as_many_levels_as_there_can_be(make_world: MakeWorld) -> None:
-    most = QueuePolicy(weights=tuple(range(1, MAX_LEVELS + 1)), capacities=(3,) * MAX_LEVELS)
-    world = make_world(most, replace(SMALL, levels=MAX_LEVELS))
+    levels = MAX_LEVELS - LANES
+    most = QueuePolicy(weights=tuple(range(1, levels + 1)), capacities=(3,) * levels)
+    world = make_world(most, replace(SMALL, levels=levels))
     assert in_force(world) == most
-    world.reader(0).offer([world.call(level=MAX_LEVELS - 1)])
+    world.reader(0).offer([world.call(level=levels - 1)])
     world.finish()
     world.verify()
 
@@ -110,8 +111,8 @@ def test_as_many_levels_as_there_can_be(make_world: MakeWorld) -> None:
     ("values", "message"),
     [
         ({"weights": (1, 2)}, "2 weights for 4 capacities"),
-        ({"weights": (), "capacities": ()}, "levels must be 1 to 16"),
-        ({"weights": (1,) * 17, "capacities": (1,) * 17}, "levels must be 1 to 16"),
+        ({"weights": (), "capacities": ()}, "levels must be 1 to 14"),
+        ({"weights": (1,) * 17, "capacities": (1,) * 17}, "levels must be 1 to 14"),
         ({"weights": (8, 4, 0, 1)}, "must be positive"),
         ({"capacities": (8, 4, 2, -1)}, "must be positive"),
         ({"max_principal": 0}, "max_principal must be positive"),

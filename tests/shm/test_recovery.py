@@ -222,11 +222,11 @@ def test_a_rebuild_restores_a_lost_index(world: World) -> None:
 def test_a_rebuild_makes_cursor_and_sequence_plausible(world: World) -> None:
     world.reader(0).offer([world.call(), world.call()])
     table, q = world.table, world.q
-    q[table.cursor_word], q[table.credit_word], q[table.seq_word] = 99, 99, 0
+    q[table.draws.cursor_word], q[table.draws.credit_word], q[table.seq_word] = 99, 99, 0
     with table.queue_lock:
         table.recovery.rebuild_queue()
-    assert q[table.cursor_word] == 99 % 4
-    assert 1 <= q[table.credit_word] <= 8
+    assert q[table.draws.cursor_word] == 99 % 4
+    assert 1 <= q[table.draws.credit_word] <= 8
     assert q[table.seq_word] == 2
     assert q[table.idle_word] == 0b11, "a spurious wake harms nobody, a lost one does"
 
