@@ -16,9 +16,9 @@ from .settings import derived
 from .settings.bind_address import BindAddress
 from .settings.declaration import Derived, integer, ms, setting
 from .settings.kinds import FLAG, NUMBER, choice, implementation
-from .settings.lists import INTEGERS
+from .settings.lists import INTEGERS, NAMES
 
-MOST_LEVELS = 15  # the shared segment holds 16, one of them reserved
+MOST_LEVELS = 14  # the shared segment holds 16, two of them for lanes
 
 QUEUES = implementation(
     "FairCallQueue",
@@ -197,6 +197,40 @@ class Scheduler:
         key="scheduler.priority.levels",
         hadoop="scheduler.priority.levels",
         old_names=("faircallqueue.priority-levels",),
+        live=True,
+    )
+    service_users_max_share: float = setting(
+        NUMBER,
+        0.5,
+        "Service users go before all levels, but get at most this share of the draws while others"
+        " wait. 1: no bound; they are level 0, as in Hadoop.",
+        key="scheduler.service-users.max-share",
+        above=0,
+        most=1,
+        hadoop_default=1.0,
+        live=True,
+    )
+    reserved_methods: tuple[str, ...] = setting(
+        NAMES,
+        (),
+        "Methods (heartbeats) whose calls go before all levels, as by HADOOP-9640.",
+        key="scheduler.reserved.methods",
+        live=True,
+    )
+    reserved_users: tuple[str, ...] = setting(
+        NAMES,
+        (),
+        "Users whose calls go before all levels.",
+        key="scheduler.reserved.users",
+        live=True,
+    )
+    reserved_max_share: float = setting(
+        NUMBER,
+        0.1,
+        "Share of the draws that reserved calls get at most while others wait.",
+        key="scheduler.reserved.max-share",
+        above=0,
+        most=1,
         live=True,
     )
     identity_provider: str = setting(

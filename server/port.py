@@ -22,7 +22,7 @@ from .supervisor.failures import CannotStart
 if TYPE_CHECKING:
     from .config import PortSettings, Settings
 
-FIFO = "LinkedBlockingQueue"
+FIFO, HISTORY = "LinkedBlockingQueue", "HistoryRpcScheduler"
 LEAST_SLOTS = 256  # per reader: with back-off off, calls that wait for room have slots, too
 UNLIMITED = 1 << 32  # calls of one principal: a full queue is refused as such, whoever filled it
 MOST_SMALL, LEAST_SMALL = 10 / 27, 1 / 8  # of the payload lie in 4 KiB pages: 20 of 54 MiB
@@ -138,7 +138,27 @@ def policy_of(settings: Settings, ipc: PortSettings) -> QueuePolicy:
         claim_ahead_ns=claim_ahead_ns,
         max_principal=max_principal,
         backoff=queue.backoff_enable,
+        lane_shares=lane_shares(ipc),
     )
+
+
+def lane_shares(ipc: PortSettings) -> tuple[int, int]:
+    """Of service users' and of reserved calls, in thousandths; 0: there are none, or no bound."""
+    scheduler, share = ipc.scheduler, ipc.scheduler.service_users_max_share
+    service = thousandths(share) if service_users(ipc) and share < 1 else 0
+    reserves = scheduler.reserved_methods or scheduler.reserved_users
+    return service, thousandths(scheduler.reserved_max_share) if reserves else 0
+
+
+def service_users(ipc: PortSettings) -> tuple[str, ...]:
+    """Those of the scheduler in force."""
+    if ipc.scheduler.impl == HISTORY:
+        return ipc.history_scheduler.service_users
+    return ipc.decay_scheduler.service_users
+
+
+def thousandths(share: float) -> int:
+    return max(1, round(share * 1000))
 
 
 def geometry_of(settings: Settings, ipc: PortSettings) -> Geometry:

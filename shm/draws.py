@@ -19,6 +19,7 @@ from .rings import TurnRings
 from .segment import Segment
 
 SERVICE, RESERVED = range(LANES)
+LANE_NAMES = ("service", "reserved")
 WHOLE = 1000  # a draw; shares are thousandths of it
 
 

@@ -141,6 +141,10 @@ class CallTable:
             self.policy_version = version
         return self.policy
 
+    def counts_as(self, level: int) -> int:
+        """`level`, or 0 of a lane: what it is to everybody but the queue."""
+        return level if level < self.geometry.levels else 0
+
     # -- readers ---------------------------------------------------------------------------------
 
     def enqueue(self, calls: Sequence[tuple[int, int]], verdicts: list[int]) -> int:

@@ -13,7 +13,7 @@ from faircall.server.settings import catalogue
 from faircall.server.settings.declaration import Derived, Setting, settings_of
 from faircall.server.settings.draft import Machine
 from faircall.server.settings.load import load_settings
-from faircall.shm.layout import MAX_LEVELS
+from faircall.shm.layout import LANES, MAX_LEVELS
 
 from .conftest import Load
 
@@ -32,7 +32,7 @@ def test_every_setting_says_what_it_means_and_where_its_name_comes_from(declared
     assert declared.doc.endswith((".", '"*" accepts all.'))
     assert declared.doc[0].isupper() or ":" in declared.doc
     if declared.hadoop_default is not None:
-        assert declared.hadoop or declared.key.startswith("callqueue.")
+        assert declared.hadoop or declared.key.startswith(("callqueue.", "scheduler.service"))
 
 
 @pytest.mark.parametrize("declared", ALL)
@@ -68,7 +68,7 @@ def test_no_key_and_no_variable_stands_for_two_settings() -> None:
 
 
 def test_as_many_levels_can_be_configured_as_fit_beside_the_reserved_one() -> None:
-    assert MOST_LEVELS == MAX_LEVELS - 1
+    assert MOST_LEVELS == MAX_LEVELS - LANES
 
 
 def test_every_derived_default_keeps_its_bounds(machine: Machine) -> None:

@@ -70,6 +70,7 @@ class CallRunner:
         self._limits, self._clock = limits, clock
         self._q, self._pages = shared.segment.q, shared.pages
         self._names, self._columns = shared.names, shared.columns
+        self._counts_as = shared.table.counts_as
         self._method_names: dict[int, str] = {}
         self._user_names: dict[int, str] = {}
         self.call = Call()
@@ -85,7 +86,7 @@ class CallRunner:
             method=self._method_names.get(word & 0xFFFF_FFFF) or self._name_method(word),
             user=self._user_names.get(q[own + _PRINCIPAL]) or self._name_user(q[own + _PRINCIPAL]),
             deadline_ns=deadline_ns,
-            level=token >> states.LEVEL_SHIFT & states.LEVEL_MASK,
+            level=self._counts_as(token >> states.LEVEL_SHIFT & states.LEVEL_MASK),
             attempt=token >> states.ATTEMPT_SHIFT & states.ATTEMPT_MASK,
             worker=self._worker,
             is_abandoned=lambda: q[own] != token,

@@ -24,6 +24,7 @@ import numpy as np
 
 from ...scheduling.units import TimeUnit
 from ...shm.columns import Counter
+from ...shm.draws import LANE_NAMES, WHOLE
 from ...shm.layout import LARGE_PAGE, LEVEL, MAX_LEVELS, SHARD, SMALL_PAGE
 from ...shm.policy import QueuePolicy
 from ...shm.processes import ROLES
@@ -124,6 +125,7 @@ class PortStats:
         callers = self._users.per_level(policy.levels)
         means, suffix = self._levels["mean_ns"].copy().view(np.float64), SUFFIXES[self._unit]
         waiting = shard["level_waiting"].reshape(-1, 2).sum(axis=1)
+        lanes = waiting[self._shared.geometry.levels :]
         return {
             "impl": ipc.callqueue.impl,
             "scheduler": ipc.scheduler.impl,
@@ -133,6 +135,15 @@ class PortStats:
             "waiting": int(shard["waiting"]),
             "held": int(shard["held"]),
             "drawn": int(shard["drawn"]),
+            "lanes": [
+                {
+                    "lane": name,
+                    "max_share": policy.lane_shares[lane] / WHOLE,
+                    "waiting": int(lanes[lane]),
+                }
+                for lane, name in enumerate(LANE_NAMES)
+                if policy.lane_shares[lane] or lanes[lane]
+            ],
             "levels": [
                 {
                     "level": level,

@@ -114,6 +114,7 @@ class Enqueuer:
             self.blocked.append((slot, level))
             return
         pending, message = self._unstage(slot)
+        level = self._table.counts_as(level)
         error = refusals.busy(verdict, level, self.drain.retry_after_ms())
         if verdict == PRINCIPAL_FULL:
             self.refuser.principal_full(pending, error, message)

@@ -66,10 +66,10 @@ def test_a_reader_has_slots_for_all_that_wait_and_all_that_run(
     assert geometry_of(settings, settings.ports[8020]).slots == slots
 
 
-@pytest.mark.parametrize("levels", [1, 4, 15])
+@pytest.mark.parametrize("levels", [1, 4, 14])
 def test_there_is_room_for_as_many_levels_as_can_be_configured(load: Load, levels: int) -> None:
     settings = load(f"[ipc.8020]\nscheduler.priority.levels = {levels}\n")
-    assert geometry_of(settings, settings.ports[8020]).levels > MOST_LEVELS
+    assert geometry_of(settings, settings.ports[8020]).levels == MOST_LEVELS
 
 
 def test_the_default_segment_fits_dev_shm_of_a_container(load: Load) -> None:
@@ -144,3 +144,27 @@ def test_the_start_up_line_says_what_is_active_and_why(load: Load) -> None:
     }
     assert "faircall.toml" in said["handlers_from"]
     assert port.remarks() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "shares"),
+    [
+        ("", (0, 0)),
+        ("decay-scheduler.service-users = ['hdfs']", (500, 0)),
+        ("decay-scheduler.service-users = ['hdfs']\ncallqueue.impl = 'FairCallQueue'", (0, 0)),
+        ("history-scheduler.service-users = ['hdfs']", (0, 0)),
+        (
+            "scheduler.impl = 'HistoryRpcScheduler'\nhistory-scheduler.service-users = ['hdfs']\n"
+            "scheduler.service-users.max-share = 0.25",
+            (250, 0),
+        ),
+        ("scheduler.reserved.methods = ['beat']", (0, 100)),
+        ("scheduler.reserved.users = ['ops']\nscheduler.reserved.max-share = 0.0001", (0, 1)),
+        ("scheduler.reserved.max-share = 0.3", (0, 0)),
+    ],
+)
+def test_lanes_are_there_for_those_who_are_named(
+    load: Load, text: str, shares: tuple[int, int]
+) -> None:
+    settings = load("[ipc.8020]\n" + text)
+    assert policy_of(settings, settings.ports[8020]).lane_shares == shares

@@ -86,9 +86,9 @@ PROMISED_SECTIONS = {
     "large_words": 32512,
     "small_stack": 32576,
     "large_stack": 32832,
-    "small_pages": 32768,
-    "large_pages": 131072,
-    "total_bytes": 393216,
+    "small_pages": 36864,
+    "large_pages": 135168,
+    "total_bytes": 397312,
 }
 GEOMETRY = Geometry(
     readers=2,
