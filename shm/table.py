@@ -26,6 +26,7 @@ from .layout import (
     ANSWER_RING,
     CLASSES,
     IDENTITY,
+    LANES,
     LOCKS_BEFORE_ANSWERS,
     MAX_LEVELS,
     SHARD,
@@ -141,9 +142,13 @@ class CallTable:
             self.policy_version = version
         return self.policy
 
+    def is_lane(self, level: int) -> bool:
+        """Whether it is no level but a lane beside them."""
+        return 0 <= level - self.geometry.levels < LANES
+
     def counts_as(self, level: int) -> int:
         """`level`, or 0 of a lane: what it is to everybody but the queue."""
-        return level if level < self.geometry.levels else 0
+        return 0 if self.is_lane(level) else level
 
     # -- readers ---------------------------------------------------------------------------------
 
@@ -173,8 +178,8 @@ class CallTable:
         row = q[own + W_PRINCIPAL] & 0xFFFF_FFFF
         if q[self.waiting0 + row * IDENTITY_WORDS] >= policy.max_principal:
             return PRINCIPAL_FULL, level
-        lane = level - self.geometry.levels
-        if lane >= 0:
+        if self.is_lane(level):
+            lane = level - self.geometry.levels
             if policy.lane_shares[lane] and self._has_room(level, policy.capacities[0]):
                 return ACCEPTED, level
             level = 0

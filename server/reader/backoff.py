@@ -72,7 +72,7 @@ class Gate:
 
     def look(self, slot: int, level: int, now_ns: int) -> Refusal | None:
         """Why the call that is staged in `slot` is refused; None: it is to be offered."""
-        if level >= self._table.geometry.levels:
+        if self._table.is_lane(level):
             return None  # lanes have no mean of their own, and do not wait for the levels
         weights = self._table.policy.weights
         level = min(level, len(weights) - 1)
