@@ -42,8 +42,8 @@ from .waiting import NO_WAITS, Waiting, WaitLimits
 from .withdrawals import Withdrawals
 
 COLLECT_AT_MOST = 256  # answers per pass
-CALLS_PER_PASS = 128  # of all connections together, before answers are looked at again
-ADOPT_AT_MOST = 64  # connections per pass
+CALLS_PER_PASS = 32  # of all connections together, before answers are looked at again
+ADOPT_AT_MOST = 16  # connections per pass
 IDLE_MS = 1000  # longest sleep, for the heartbeat
 BLOCKED_MS = 5  # sleep while calls wait for room (with back-off off)
 
