@@ -78,6 +78,7 @@ class _Reading:
         called = shared.columns.call_totals()
         self._hash, self._word = rows["hash"].copy(), rows["word"].copy()
         self._level, self._waiting = rows["level"].copy(), rows["waiting"].copy()
+        self._level[self._level >= shared.geometry.levels] = 0  # those of the service lane
         self.used: npt.NDArray[np.bool_] = self._hash != 0
         seen, before = rows["seen"].copy(), rows["decayed"].astype(np.int64)
         self._decayed = np.maximum(decay.current(charged, seen, before), 0)
