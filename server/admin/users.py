@@ -56,7 +56,9 @@ class Users:
         rows = self._shared.names.identities.rows
         used = rows["hash"] != 0
         used[OTHERS] = False
-        at = np.minimum(rows["level"][used], np.uint64(levels - 1)).astype(np.intp)
+        level = rows["level"][used]
+        level[level >= self._shared.geometry.levels] = 0  # those of the service lane
+        at = np.minimum(level, np.uint64(levels - 1)).astype(np.intp)
         counts: list[int] = np.bincount(at, minlength=levels).tolist()
         return counts
 
