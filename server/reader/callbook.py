@@ -97,6 +97,10 @@ class CallBook:
         """Whether the call in `slot` was not accepted yet: to the others the slot is free."""
         return self._state(slot) == states.FREE
 
+    def has_begun(self, slot: int) -> bool:
+        """Whether a handler has claimed the call in `slot`, at this moment."""
+        return self._state(slot) not in (states.FREE, states.QUEUED, states.HELD)
+
     def answer(self, slot: int) -> tuple[int, bytes]:
         """(status, body) of a TAKEN slot."""
         q, own = self._q, self._slot0 + slot * SLOT_WORDS

@@ -182,6 +182,13 @@ class Clients:
         self.unfinished.account(connection)
         self.touched.add(connection)
 
+    def part(self, now_ns: int) -> None:
+        """The server ends: nothing more is said to any client, but what is unsent."""
+        for connection in list(self.by_fd.values()):
+            connection.finish()
+            if not connection.unsent and not connection.lingering:
+                self._end(connection, now_ns)
+
     def _read(self, connection: Connection, now_ns: int) -> None:
         try:
             data = connection.sock.recv(RECEIVE_BYTES)

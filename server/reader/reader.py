@@ -33,6 +33,7 @@ from .callers import Callers
 from .client_limits import ClientLimits
 from .clients import Clients
 from .connection import Connection
+from .ending import Ending
 from .enqueuer import Enqueuer
 from .exchange import PendingCall
 from .replies import Replies
@@ -143,11 +144,13 @@ class Reader:
         self._beat, self._connections = self._row.word("beat_ns"), self._row.word("connections")
 
     def run(self) -> None:
-        """Until the supervisor says STOPPED."""
+        """Until the supervisor says STOPPED, and clients were told."""
         gc.freeze()  # what was loaded so far stays: no collection has to look at it
         phase = self.shared.phase
         while not phase.reached(Phase.STOPPED):
             self._pass(self._wait())
+        poll, clients = self._sources.poll, self.clients
+        Ending(clients, self._withdrawals, poll, self._pass, self._clock).run()
 
     def do_work(self) -> int:
         """One pass without sleeping; how many calls and answers it moved."""
@@ -209,8 +212,10 @@ class Reader:
 
     def _has_room(self) -> bool:
         """Whether a connection may have its turn: with back-off off, nothing is refused for want
-        of slots; connections wait in the ready list until some are free."""
-        return self._table.policy.backoff or self.book.free >= self._turn
+        of slots; connections wait in the ready list until some are free. Who drains needs none."""
+        if self._table.policy.backoff or self._admission.draining:
+            return True
+        return self.book.free >= self._turn
 
     # -- answers ---------------------------------------------------------------------------------
 
