@@ -96,7 +96,7 @@ class Admission:
             try:
                 who = self._authentication.of(connection, http, now_ns)
             except ClaimRefused as error:
-                self._refuse_claim(connection, message, error)
+                self._refuse_claim(connection, message, error, now_ns)
                 return 1
         caller = who.caller
         if caller.refreshed_ns != now_ns:
@@ -239,10 +239,14 @@ class Admission:
         error = refusals.no_room(rule, self._enqueuer.drain.retry_after_ms())
         self._enqueuer.refuser.no_room(pending, level, error, message)
 
-    def _refuse_claim(self, connection: Connection, message: Message, error: ClaimRefused) -> None:
+    def _refuse_claim(
+        self, connection: Connection, message: Message, error: ClaimRefused, now_ns: int
+    ) -> None:
         self._counts[_CALLS] += 1
         self._counts[Counter.CLAIMS_REFUSED] += 1
-        self._charge(self._index, connection.caller.row, self._unit)
+        caller = connection.caller
+        caller.refresh(self._names, now_ns)
+        self._charge(self._index, caller.row, self._unit)
         answer = self._replies.error_for_all(message.body, refusals.unauthenticated(str(error)))
         pending = PendingCall(connection, message.exchange, b"")
         self._replies.settle(pending, answer, error.status)

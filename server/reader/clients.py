@@ -242,6 +242,8 @@ class Clients:
     def _introduce(self, connection: Connection, now_ns: int) -> None:
         """A trusted proxy has said for whom this connection is; "" is the proxy itself."""
         source, connection.wire.source = connection.wire.source, None
+        if not connection.wire.buffered:  # the proxy's bytes are not the client's first ones
+            connection.read_ns = 0
         if source:
             peer = peer_at(source, self._trusted, self._proxies)
             connection.introduce(peer, self._callers.get(peer.name, now_ns))

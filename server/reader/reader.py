@@ -199,10 +199,11 @@ class Reader:
     # -- sleeping --------------------------------------------------------------------------------
 
     def _wait(self) -> Events:
-        if self.clients.ready and self._has_room():
+        waits_for_turns = bool(self.clients.ready)
+        if waits_for_turns and self._has_room():
             return self.poll()
         self._log_level.follow()
-        return self._waiting.wait(self._sleep_s)
+        return self._waiting.wait(self._sleep_s, full=waits_for_turns)
 
     def _sleep_s(self) -> float:
         if self.enqueuer.blocked or self.clients.ready:

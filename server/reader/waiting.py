@@ -1,4 +1,4 @@
-"""How a reader waits for what comes next. The four ways, the first that fits:
+"""How a reader waits for what comes next. The ways, the first that fits:
 
     look    connections have calls that were not taken yet: no wait at all
     nap     every handler is busy and much waits: let requests and answers gather, then serve them
@@ -6,6 +6,8 @@
             eight, and takes its processor time from the handlers.
     watch   one call is in flight, and the last ones took microseconds: look for its answer for
             about as long, which is less than going to sleep and being woken
+    rest    connections wait for their turn until the queue has room: what they send meanwhile is
+            not read, and must not end the sleep again and again
     sleep   until epoll says something; a handler that answers rings the bell
 
 No answer waits for longer than a nap, none is missed by a sleep: `sleeping` is stored first, then
@@ -69,8 +71,8 @@ class Waiting:
         """What epoll says now."""
         return self._sources.poll(0)
 
-    def wait(self, sleep_s: Callable[[], float]) -> Events:
-        """Nap, watch or sleep, for at most `sleep_s()`; what epoll says then."""
+    def wait(self, sleep_s: Callable[[], float], full: bool = False) -> Events:
+        """Nap, watch or sleep, for at most `sleep_s()`; what epoll says then. `full`: rest."""
         nap_ns = self._gathering_ns()
         if not nap_ns and self._answered_meanwhile():
             return []
@@ -81,7 +83,8 @@ class Waiting:
                 return sources.nap(nap_ns / 1e9)
             q[sleeping] = doorbells.ANY_AGE
             # Look once more, after `sleeping` was stored: taking the lock is the barrier.
-            return sources.poll(0 if self._collect() else sleep_s())
+            left_s = 0 if self._collect() else sleep_s()
+            return sources.rest(left_s) if full else sources.poll(left_s)
         finally:
             q[sleeping] = doorbells.AWAKE
 
