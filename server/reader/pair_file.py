@@ -69,10 +69,11 @@ class PairFile:
         else:
             log.info("file read again", {"path": self._path, "entries": len(self._pairs)})
 
-    def _is_being_written(self, now: Signature) -> bool:
+    def _is_being_written(self, now: Signature | None) -> bool:
         """Whether it may be half of what it will be: changed in place, a moment ago."""
-        in_place = self._seen is not None and now[2] == self._seen[2]
-        return in_place and 0 <= time.time_ns() - now[0] < SETTLED_NS
+        if now is None or self._seen is None or now[2] != self._seen[2]:
+            return False  # it is another file, and was written aside
+        return 0 <= time.time_ns() - now[0] < SETTLED_NS
 
     def _signature(self) -> Signature | None:
         try:

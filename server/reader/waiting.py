@@ -45,6 +45,21 @@ class WaitLimits:
 NO_WAITS = WaitLimits()
 
 
+class Patience:
+    """Which connections do not notice a nap."""
+
+    def __init__(self, limits: WaitLimits, clock: Callable[[], int]) -> None:
+        self._patient_ns, self._clock = PATIENCE * limits.nap_ns, clock
+
+    def note(self, connection: Connection, arrived_ns: int) -> None:
+        """A call of `connection` that came at `arrived_ns` is answered now."""
+        age_ns, patient_ns = self._clock() - arrived_ns, self._patient_ns
+        if age_ns > patient_ns:
+            connection.patient = patient_ns > 0
+        elif age_ns < patient_ns // 2:
+            connection.patient = False
+
+
 class Waiting:
     """One reader's; `collect` takes and delivers what is answered, and says how much that was."""
 
@@ -63,7 +78,6 @@ class Waiting:
         self._sleeping = shared.row("reader", number).word("sleeping")
         self._sources, self._book, self._drain = sources, book, drain
         self._collect, self._clock, self._nap_ns = collect, clock, limits.nap_ns
-        self._patient_ns = PATIENCE * limits.nap_ns
         self._has_answers = functools.partial(shared.table.has_answers, number)
         self._watch = Watch(limits.watch_ns, clock)
 
@@ -87,14 +101,6 @@ class Waiting:
             return sources.rest(left_s) if full else sources.poll(left_s)
         finally:
             q[sleeping] = doorbells.AWAKE
-
-    def note(self, connection: Connection, arrived_ns: int) -> None:
-        """A call of `connection` that came at `arrived_ns` is answered now."""
-        age_ns, patient_ns = self._clock() - arrived_ns, self._patient_ns
-        if age_ns > patient_ns:
-            connection.patient = patient_ns > 0
-        elif age_ns < patient_ns // 2:
-            connection.patient = False
 
     def _gathering_ns(self) -> int:
         """How long nobody misses this reader, for the handlers have enough to do; 0: not long."""

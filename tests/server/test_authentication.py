@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from faircall.server.reader.admission import AdmissionLimits
 from faircall.server.reader.caller_rules import CallerRules
 from faircall.server.reader.pair_file import PairFile
+from faircall.server.reader.staging import AdmissionLimits
 from faircall.server.reader.timeouts import Timeouts
 from faircall.server.settings.trusted_peers import NOBODY, trusted_proxies
 from faircall.shm.columns import Counter

@@ -10,11 +10,11 @@ from collections.abc import Callable
 import pytest
 
 from faircall.scheduling.cost import CostRules
-from faircall.server.reader.admission import AdmissionLimits
 from faircall.server.reader.backoff import BackOffRules
 from faircall.server.reader.caller_rules import CallerRules
 from faircall.server.reader.client_limits import ClientLimits
 from faircall.server.reader.providers import ContextBelowUser
+from faircall.server.reader.staging import AdmissionLimits
 from faircall.server.reader.waiting import WaitLimits
 from faircall.server.wire.limits import WireLimits
 from faircall.shm.policy import QueuePolicy
