@@ -3,7 +3,8 @@
 `--help`, `faircall check-config`, docs/configuration.md and validation come out of these
 declarations. A field is written with `-` for `_` in its section: `Limits.max_batch` is `max-batch`
 under `[limits]`, `FAIRCALL_LIMITS_MAX_BATCH` in the environment. `[limits]` is declared in
-`config_limits.py`, the settings of a port, which bear Hadoop's names, in `config_ipc.py`.
+`config_limits.py`, `[handlers]` and `[server]` in `config_processes.py`, the settings of a port,
+which bear Hadoop's names, in `config_ipc.py`.
 `load_settings` (settings/load.py) makes a `Settings`.
 """
 
@@ -16,139 +17,13 @@ from typing import Any, Literal
 from ..scheduling.units import TimeUnit
 from .config_ipc import PortSettings
 from .config_limits import DAY_MS, HOUR_MS, Limits
+from .config_processes import Handlers, Server
 from .settings import derived
-from .settings.bind_address import BindAddress
-from .settings.declaration import ConfigError, Derived, integer, ms, setting
+from .settings.declaration import ConfigError, Derived, ms, setting
 from .settings.kinds import FLAG, TEXT, choice
-from .settings.lists import NAMES
-from .settings.places import ADDRESSES, PEERS, PROXIES
+from .settings.places import PEERS, PROXIES
 
 __all__ = ["SECTIONS", "ConfigError", "PortSettings", "Settings"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handlers:
-    """The processes that run the functions of the service."""
-
-    count: int = integer(
-        Derived("the smaller of CPU affinity and cgroup quota", derived.handlers),
-        "Handler processes of each port.",
-        1,
-        1024,
-    )
-    claim_ahead_us: int = integer(
-        200,
-        "Expected run time up to which a handler claims several calls at once; 0: one at a time.",
-        0,
-        1_000_000,
-        unit="us",
-        live=True,
-    )
-    startup_timeout_s: int = integer(
-        300,
-        "Time for importing the service and for its start hooks.",
-        1,
-        86_400,
-        unit="s",
-        live=True,
-    )
-    hang_grace_ms: int = ms(
-        1000,
-        "How long a call may run past its deadline before its handler is killed and replaced.",
-        0,
-        HOUR_MS,
-        live=True,
-    )
-    blas_threads: int = integer(
-        Derived("processors divided by handlers, at least 1", derived.blas_threads),
-        "Threads of numerical libraries in each handler, unless OMP_NUM_THREADS and its like are"
-        " set.",
-        1,
-        1024,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
-    """The sockets and the processes that read from them."""
-
-    bind: tuple[BindAddress, ...] = setting(
-        ADDRESSES,
-        Derived("`tcp://127.0.0.1:P` for each `[ipc.P]` section, or for 8020", derived.bind),
-        "Where to listen: tcp://HOST:PORT, unix:/PATH, or unix:/PATH#PORT for the section of PORT.",
-    )
-    readers: int = integer(
-        Derived("1 per 4 handlers, at least 1", derived.readers),
-        "Reader processes of each port: they read calls, put them into the queue, write answers.",
-        1,
-        256,
-        hadoop="ipc.server.read.threadpool.size",
-    )
-    backlog: int = integer(
-        256,
-        "Connections that may wait to be accepted (the kernel caps it at net.core.somaxconn).",
-        1,
-        65_535,
-        hadoop="ipc.server.listen.queue.size",
-    )
-    pending_connections: int = integer(
-        100,
-        "Accepted connections that may wait to be taken up by one reader.",
-        1,
-        65_535,
-        hadoop="ipc.server.read.connection-queue.size",
-    )
-    max_connections: int = integer(
-        0,
-        "Connections that a port serves at a time; more are closed at once. 0: no limit but that"
-        " of open files.",
-        0,
-        1_000_000,
-        hadoop="ipc.server.max.connections",
-    )
-    slice_us: int = integer(
-        100,
-        "Time slice that readers, acceptor and janitor ask the kernel for, so that busy handlers do"
-        " not keep them waiting (Linux 6.12 and newer); 0: the kernel's own.",
-        0,
-        100_000,
-        unit="us",
-    )
-    nap_us: int = integer(
-        4000,
-        "Longest time for which a reader lets requests and answers gather while every handler is"
-        " busy and has enough to do: fewer, fuller passes leave more of the processors to handlers."
-        " 0: it looks at once.",
-        0,
-        100_000,
-        unit="us",
-    )
-    watch_us: int = integer(
-        100,
-        "Longest time for which a reader watches for the answer of a single short call, instead of"
-        " going to sleep (not with only one processor); 0: none.",
-        0,
-        10_000,
-        unit="us",
-    )
-    busy_http_status: int = setting(
-        choice(200, 429, 503), 200, "HTTP status of answers that say that the server is busy."
-    )
-    allowed_hosts: tuple[str, ...] = setting(
-        NAMES,
-        Derived(
-            "localhost, *.localhost, the names in `bind`, and this host's name where all of its"
-            " addresses are bound",
-            derived.allowed_hosts,
-        ),
-        "Host names accepted in HTTP requests, besides IP addresses: the guard against DNS"
-        ' rebinding. "*" accepts all.',
-    )
-    allowed_origins: tuple[str, ...] = setting(
-        NAMES,
-        (),
-        'Web origins whose pages may call (https://app.example.org). "*" accepts all.',
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

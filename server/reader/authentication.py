@@ -32,8 +32,8 @@ class Authentication:
         proxies: TrustedPeers = NOBODY,
         required: bool = False,
     ) -> None:
-        self._callers, self._tokens = callers, tokens
-        self._proxies, self._required = proxies, required
+        self.callers, self._tokens = callers, tokens
+        self.proxies, self._required = proxies, required
 
     def is_enough(self, connection: Connection) -> bool:
         """Whether what is known of the connection will do for calls."""
@@ -45,7 +45,7 @@ class Authentication:
             return self._of_request(connection, http, now_ns)
         who = connection.who
         if who.user:
-            caller = self._callers.claimed(connection.peer, who.user, now_ns)
+            caller = self.callers.claimed(connection.peer, who.user, now_ns)
             if not caller.newcomers:
                 connection.become(caller)
             return connection.who
@@ -58,9 +58,9 @@ class Authentication:
         name, caller, claimed = user or "", None, False
         if token is not None:
             name = self._user_of(token)
-            caller = self._callers.get(name, now_ns)
+            caller = self.callers.get(name, now_ns)
         if user is not None and (caller is None or user != name):
-            name, caller, claimed = user, self._callers.claimed(connection.peer, user, now_ns), True
+            name, caller, claimed = user, self.callers.claimed(connection.peer, user, now_ns), True
         if caller is not None:
             connection.become(caller, name if caller.newcomers else "", claimed)
         return name
@@ -69,13 +69,13 @@ class Authentication:
         peer, caller, user = connection.peer, connection.caller, ""
         address, known = peer.address, connection.authenticated
         if peer.proxy and http.forwarded:
-            address, known = client_of(http.forwarded, self._proxies), False
-            caller = self._callers.get(address, now_ns)
+            address, known = client_of(http.forwarded, self.proxies), False
+            caller = self.callers.get(address, now_ns)
         named = self._named_by_token(http)
         if named is not None:
-            caller, known = self._callers.get(named, now_ns), True
+            caller, known = self.callers.get(named, now_ns), True
         if http.user is not None and http.user != named:
-            caller, known = self._callers.claimed(peer, http.user, now_ns), True
+            caller, known = self.callers.claimed(peer, http.user, now_ns), True
             user = http.user if caller.newcomers else ""
         if self._required and not known:
             raise Unauthenticated(REQUIRED)

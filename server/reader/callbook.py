@@ -33,7 +33,7 @@ class CallBook:
 
     def __init__(self, shared: Shared, reader: int) -> None:
         self.table, self._q, self.pages = shared.table, shared.segment.q, shared.pages
-        self._slot0 = self.table.slot0
+        self._slot0, self._names = self.table.slot0, shared.names
         first = reader * self.table.slots_per_reader
         slots = range(first, first + self.table.slots_per_reader)
         self.calls: dict[int, PendingCall] = {}
@@ -93,9 +93,19 @@ class CallBook:
         self._free.append(slot)
         return self.calls.pop(slot)
 
+    def use_rows(self, slot: int, now_ns: int) -> None:
+        """The call in `slot` is staged still: the rows that it names are not to be given away."""
+        q, own, names = self._q, self._slot0 + slot * SLOT_WORDS, self._names
+        for field in (_IDENTITY, _PRINCIPAL):
+            q[names.word(q[own + field] & 0xFFFF_FFFF, "used_ns")] = now_ns
+
     def is_staged(self, slot: int) -> bool:
         """Whether the call in `slot` was not accepted yet: to the others the slot is free."""
         return self._state(slot) == states.FREE
+
+    def has_begun(self, slot: int) -> bool:
+        """Whether a handler has claimed the call in `slot`, at this moment."""
+        return self._state(slot) not in (states.FREE, states.QUEUED, states.HELD)
 
     def answer(self, slot: int) -> tuple[int, bytes]:
         """(status, body) of a TAKEN slot."""

@@ -100,4 +100,5 @@ class Callers:
         account.newcomers = True
         if not self.newcomers.has_grown(hash(name)):
             return account
+        account.refresh(self.names, now_ns)
         return self.get(name, now_ns, self.names.level(account.row))

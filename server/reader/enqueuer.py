@@ -56,7 +56,11 @@ class Enqueuer:
         """Offer everything, and wake the handlers that it needs."""
         if not self.staged and not self.blocked:
             return
-        offered = self.blocked + self.staged if self.blocked else self.staged
+        offered = self.staged
+        if self.blocked:
+            for slot, _ in self.blocked:
+                self._book.use_rows(slot, now_ns)
+            offered = self.blocked + self.staged
         self.staged, self.blocked = [], []
         if self._gate and self._table.policy.backoff:
             offered = self._let_in(self._gate, offered, now_ns)

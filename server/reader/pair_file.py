@@ -19,6 +19,7 @@ from hashlib import blake2b
 log = logging.getLogger("faircall.reader")
 
 LOOK_NS = 1_000_000_000  # how often the file is looked at, at most
+SETTLED_NS = 1_000_000_000  # a file that is written in place is read when it was left alone so long
 MAX_BYTES = 64 << 20
 _OTHERS_MAY = stat.S_IRWXG | stat.S_IRWXO
 
@@ -56,7 +57,7 @@ class PairFile:
     def _look(self) -> None:
         try:
             signature = self._signature()
-            if signature == self._seen:
+            if signature == self._seen or self._is_being_written(signature):
                 return
             self._seen = signature
             self._pairs = self._read()
@@ -67,6 +68,12 @@ class PairFile:
                 self._seen = None
         else:
             log.info("file read again", {"path": self._path, "entries": len(self._pairs)})
+
+    def _is_being_written(self, now: Signature | None) -> bool:
+        """Whether it may be half of what it will be: changed in place, a moment ago."""
+        if now is None or self._seen is None or now[2] != self._seen[2]:
+            return False  # it is another file, and was written aside
+        return 0 <= time.time_ns() - now[0] < SETTLED_NS
 
     def _signature(self) -> Signature | None:
         try:

@@ -12,10 +12,11 @@ Events = list[tuple[int, int]]  # (descriptor, what epoll says of it)
 
 
 class Sources:
-    """Two epolls; a third one sleeps on both, only while there are patient connections."""
+    """Two epolls; a third one sleeps on both, only while there are patient connections; a fourth
+    one on nothing but what is listened to."""
 
     def __init__(self) -> None:
-        self.prompt, self.patient, self._both = (select.epoll() for _ in range(3))
+        self.prompt, self.patient, self._both, self._own = (select.epoll() for _ in range(4))
         for one in (self.prompt, self.patient):
             self._both.register(one.fileno(), select.EPOLLIN)
         self.patients = 0  # descriptors in `patient`
@@ -23,10 +24,12 @@ class Sources:
     def listen(self, fd: int) -> None:
         """`fd` is read from whenever it has something: a bell, a hand-off."""
         self.prompt.register(fd, select.EPOLLIN)
+        self._own.register(fd, select.EPOLLIN)
 
     def ignore(self, fd: int) -> None:
         """The end of `listen`."""
         self.prompt.unregister(fd)
+        self._own.unregister(fd)
 
     def poll(self, timeout_s: float) -> Events:
         """What any of them says, within `timeout_s`."""
@@ -40,7 +43,12 @@ class Sources:
         """What the prompt ones say within `timeout_s`, then what the patient ones do."""
         return self.prompt.poll(timeout_s) + self.patient.poll(0)
 
+    def rest(self, timeout_s: float) -> Events:
+        """What any of them says, after `timeout_s`, which no connection cuts short."""
+        self._own.poll(timeout_s)
+        return self.prompt.poll(0) + self.patient.poll(0)
+
     def close(self) -> None:
         """Give back the descriptors."""
-        for one in (self._both, self.prompt, self.patient):
+        for one in (self._both, self._own, self.prompt, self.patient):
             one.close()

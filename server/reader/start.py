@@ -19,13 +19,14 @@ from ..settings import processors
 from ..settings.trusted_peers import trusted_peers, trusted_proxies
 from ..supervisor.failures import CannotStart
 from ..wire.limits import WireLimits
-from .admission import AdmissionLimits
 from .backoff import BackOffRules
 from .caller_rules import CallerRules
 from .client_limits import ClientLimits
 from .pair_file import FileUnusable, PairFile
 from .providers import provider_of
 from .reader import Reader
+from .settings import LiveSettings, ReaderSettings
+from .staging import AdmissionLimits
 from .timeouts import Timeouts
 from .waiting import WaitLimits
 
@@ -75,32 +76,33 @@ def _hear(reader: Reader, port: Port, channel: socket.socket) -> None:
         return
     settings: Settings = pickle.loads(message)  # the supervisor's own
     port.refresh(settings)
-    reader.configure(
-        _client_limits(settings),
-        _admission_limits(settings),
-        _timeouts(settings),
-        backoff_rules(port),
-    )
+    reader.configure(live_settings(port))
 
 
 def reader_of(port: Port, number: int) -> Reader:
     """Reader `number` of `port`."""
     settings = port.settings
     identity = settings.identity
-    return Reader(
-        port.shared,
-        number,
-        port.handoffs[number].far,
+    own = ReaderSettings(
+        live=live_settings(port),
         trusted=trusted_peers(identity.trusted_peers, loopback=identity.trust_loopback),
         wire_limits=_wire_limits(settings),
-        limits=_client_limits(settings),
-        admission_limits=_admission_limits(settings),
-        timeouts=_timeouts(settings),
         rules=caller_rules(settings, port.ipc),
-        backoff_rules=backoff_rules(port),
         costs=cost_rules(port.ipc),
         identities=settings.limits.identities,
         waiting=_wait_limits(settings),
+    )
+    return Reader(port.shared, number, port.handoffs[number].far, own)
+
+
+def live_settings(port: Port) -> LiveSettings:
+    """What readers of `port` go by at present."""
+    settings = port.settings
+    return LiveSettings(
+        limits=_client_limits(settings),
+        admission_limits=_admission_limits(settings),
+        timeouts=_timeouts(settings),
+        backoff_rules=backoff_rules(port),
     )
 
 

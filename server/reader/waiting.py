@@ -1,4 +1,4 @@
-"""How a reader waits for what comes next. The four ways, the first that fits:
+"""How a reader waits for what comes next. The ways, the first that fits:
 
     look    connections have calls that were not taken yet: no wait at all
     nap     every handler is busy and much waits: let requests and answers gather, then serve them
@@ -6,6 +6,8 @@
             eight, and takes its processor time from the handlers.
     watch   one call is in flight, and the last ones took microseconds: look for its answer for
             about as long, which is less than going to sleep and being woken
+    rest    connections wait for their turn until the queue has room: what they send meanwhile is
+            not read, and must not end the sleep again and again
     sleep   until epoll says something; a handler that answers rings the bell
 
 No answer waits for longer than a nap, none is missed by a sleep: `sleeping` is stored first, then
@@ -43,6 +45,21 @@ class WaitLimits:
 NO_WAITS = WaitLimits()
 
 
+class Patience:
+    """Which connections do not notice a nap."""
+
+    def __init__(self, limits: WaitLimits, clock: Callable[[], int]) -> None:
+        self._patient_ns, self._clock = PATIENCE * limits.nap_ns, clock
+
+    def note(self, connection: Connection, arrived_ns: int) -> None:
+        """A call of `connection` that came at `arrived_ns` is answered now."""
+        age_ns, patient_ns = self._clock() - arrived_ns, self._patient_ns
+        if age_ns > patient_ns:
+            connection.patient = patient_ns > 0
+        elif age_ns < patient_ns // 2:
+            connection.patient = False
+
+
 class Waiting:
     """One reader's; `collect` takes and delivers what is answered, and says how much that was."""
 
@@ -61,7 +78,6 @@ class Waiting:
         self._sleeping = shared.row("reader", number).word("sleeping")
         self._sources, self._book, self._drain = sources, book, drain
         self._collect, self._clock, self._nap_ns = collect, clock, limits.nap_ns
-        self._patient_ns = PATIENCE * limits.nap_ns
         self._has_answers = functools.partial(shared.table.has_answers, number)
         self._watch = Watch(limits.watch_ns, clock)
 
@@ -69,8 +85,8 @@ class Waiting:
         """What epoll says now."""
         return self._sources.poll(0)
 
-    def wait(self, sleep_s: Callable[[], float]) -> Events:
-        """Nap, watch or sleep, for at most `sleep_s()`; what epoll says then."""
+    def wait(self, sleep_s: Callable[[], float], full: bool = False) -> Events:
+        """Nap, watch or sleep, for at most `sleep_s()`; what epoll says then. `full`: rest."""
         nap_ns = self._gathering_ns()
         if not nap_ns and self._answered_meanwhile():
             return []
@@ -81,17 +97,10 @@ class Waiting:
                 return sources.nap(nap_ns / 1e9)
             q[sleeping] = doorbells.ANY_AGE
             # Look once more, after `sleeping` was stored: taking the lock is the barrier.
-            return sources.poll(0 if self._collect() else sleep_s())
+            left_s = 0 if self._collect() else sleep_s()
+            return sources.rest(left_s) if full else sources.poll(left_s)
         finally:
             q[sleeping] = doorbells.AWAKE
-
-    def note(self, connection: Connection, arrived_ns: int) -> None:
-        """A call of `connection` that came at `arrived_ns` is answered now."""
-        age_ns, patient_ns = self._clock() - arrived_ns, self._patient_ns
-        if age_ns > patient_ns:
-            connection.patient = patient_ns > 0
-        elif age_ns < patient_ns // 2:
-            connection.patient = False
 
     def _gathering_ns(self) -> int:
         """How long nobody misses this reader, for the handlers have enough to do; 0: not long."""

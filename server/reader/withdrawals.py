@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from ...shm import states
 from ...shm.columns import Counter
 from ...shm.shared import Shared
-from ...shm.table import ANSWERED, WITHDRAWN
+from ...shm.table import ANSWERED, GIVEN_UP, WITHDRAWN
 from . import refusals
 from .callbook import NEVER_NS, CallBook
 from .connection import Connection
@@ -56,6 +56,12 @@ class Withdrawals:
                 return self._give_up([slot], refusals.CANCELLED, Counter.CANCELLED) > 0
         return False
 
+    def turn_away(self) -> None:
+        """The server ends: what has not begun is refused, what runs is left alone."""
+        waiting = [slot for slot in self._book.calls if not self._book.has_begun(slot)]
+        too_late = (ANSWERED, GIVEN_UP)  # a handler was faster
+        self._give_up(waiting, refusals.SHUTTING_DOWN, Counter.SHUTTING_DOWN, too_late)
+
     def drop(self, slots: Iterable[int]) -> None:
         """The connection of these calls is closed."""
         slots = list(slots)
@@ -63,8 +69,14 @@ class Withdrawals:
             self._book.calls[slot].connection = None
         self._give_up(slots, b"", Counter.DROPPED)
 
-    def _give_up(self, slots: list[int], error: bytes, counter: Counter) -> int:
-        """Withdraw calls and answer them with `error`; how many were not answered before."""
+    def _give_up(
+        self,
+        slots: list[int],
+        error: bytes,
+        counter: Counter,
+        too_late: tuple[int, ...] = (ANSWERED,),
+    ) -> int:
+        """Withdraw calls and answer them with `error`, but those that are `too_late`; how many."""
         book = self._book
         staged = {slot for slot in slots if book.is_staged(slot)}
         accepted = [slot for slot in slots if slot not in staged]
@@ -74,19 +86,21 @@ class Withdrawals:
         if staged:
             self._enqueuer.take_back(staged)
         if accepted:
-            given_up += self._withdraw(accepted)
+            given_up += self._withdraw(accepted, too_late)
         for slot, pending in given_up:
             self._answer(slot, pending, error, messages.get(slot, b""))
         self._counts[counter] += len(given_up)
         return len(given_up)
 
-    def _withdraw(self, slots: list[int]) -> list[tuple[int, PendingCall]]:
-        """Give up accepted calls; those that are not too late."""
+    def _withdraw(
+        self, slots: list[int], too_late: tuple[int, ...]
+    ) -> list[tuple[int, PendingCall]]:
+        """Give up accepted calls; those whose outcome is not `too_late`."""
         book, given_up = self._book, []
         outcomes = [ANSWERED] * len(slots)
         self._table.withdraw(self._number, slots, outcomes)
         for slot, outcome in zip(slots, outcomes, strict=True):
-            if outcome == ANSWERED:
+            if outcome in too_late:
                 continue
             given_up.append((slot, book.calls[slot]))
             if outcome == WITHDRAWN:

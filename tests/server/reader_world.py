@@ -11,16 +11,16 @@ import gc
 import os
 import socket
 from dataclasses import replace
-from typing import Any
 
 from faircall.scheduling.cost import CostRules
 from faircall.server.acceptor.handoff import Handoff
-from faircall.server.reader.admission import AdmissionLimits
 from faircall.server.reader.backoff import BackOffRules
 from faircall.server.reader.caller_rules import CallerRules
 from faircall.server.reader.client_limits import ClientLimits
 from faircall.server.reader.connection import Connection
 from faircall.server.reader.reader import Reader
+from faircall.server.reader.settings import LiveSettings, ReaderSettings
+from faircall.server.reader.staging import AdmissionLimits
 from faircall.server.reader.timeouts import Timeouts
 from faircall.server.reader.waiting import WaitLimits
 from faircall.server.settings.trusted_peers import TrustedPeers, trusted_peers
@@ -81,18 +81,20 @@ class World:
         self.seen: list[Call] = []  # what `context` found
         self.service = service_of(self)
         self.handoff = Handoff()
-        self.settings = {
-            "trusted": trusted,
-            "wire_limits": wire or WireLimits(),
-            "limits": limits or ClientLimits(),
-            "admission_limits": admission or AdmissionLimits(),
-            "timeouts": timeouts or Timeouts(),
-            "waiting": waiting or WaitLimits(),
-            "rules": rules,
-            "backoff_rules": backoff_rules,
-            "costs": costs,
-            "identities": geometry.identities,
-        }
+        self.settings = ReaderSettings(
+            live=LiveSettings(
+                limits=limits or ClientLimits(),
+                admission_limits=admission or AdmissionLimits(),
+                timeouts=timeouts or Timeouts(),
+                backoff_rules=backoff_rules or BackOffRules(),
+            ),
+            trusted=trusted,
+            wire_limits=wire or WireLimits(),
+            rules=rules or CallerRules(),
+            costs=costs or CostRules(),
+            identities=geometry.identities,
+            waiting=waiting or WaitLimits(),
+        )
         self.reader = self.new_reader()
         self._handler_limits = handler or HandlerLimits(costs=costs or CostRules())
         self.handlers = [self._new_handler(number) for number in range(geometry.handlers)]
@@ -103,9 +105,7 @@ class World:
 
     def new_reader(self, number: int = 0) -> Reader:
         """A reader with these settings: the first one, or the successor of a dead one."""
-        far = self.handoff.far
-        kept: dict[str, Any] = self.settings
-        return Reader(self.shared, number, far, clock=self.clock, **kept)
+        return Reader(self.shared, number, self.handoff.far, self.settings, self.clock)
 
     def pass_ms(self, ms: float) -> None:
         """Time goes on."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from faircall.server.reader.admission import UNDECODED_METHOD, AdmissionLimits
+from faircall.server.reader.staging import UNDECODED_METHOD, AdmissionLimits
 from faircall.shm.columns import Counter
 from faircall.shm.states import Phase
 

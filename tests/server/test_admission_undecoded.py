@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from faircall.server.reader.admission import AdmissionLimits
+from faircall.server.reader.staging import AdmissionLimits
 from faircall.shm import states
 from faircall.shm.columns import Counter
 

@@ -124,13 +124,13 @@ def test_writing_the_answer_is_charged_by_the_reader(
     make_world: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = make_world(costs=CostRules("WeightedTimeCostProvider", (0,) * 8 + (3,)))
-    deliver = world.reader._replies.deliver
+    deliver = world.reader._answers._replies.deliver
 
     def slowly(*args: object) -> None:
         world.now_ns += 50
         deliver(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(world.reader._replies, "deliver", slowly)
+    monkeypatch.setattr(world.reader._answers._replies, "deliver", slowly)
     client = world.connect()
     client.send(call("echo", id=1) + call("fail", id=2))
     world.run()

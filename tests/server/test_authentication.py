@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from faircall.server.reader.admission import AdmissionLimits
 from faircall.server.reader.caller_rules import CallerRules
 from faircall.server.reader.pair_file import PairFile
+from faircall.server.reader.staging import AdmissionLimits
+from faircall.server.reader.timeouts import Timeouts
 from faircall.server.settings.trusted_peers import NOBODY, trusted_proxies
 from faircall.shm.columns import Counter
 
@@ -258,3 +259,59 @@ def test_who_is_introduced_still_has_to_say_who_it_is(make_world: Make) -> None:
     header = b"PROXY TCP4 192.0.2.7 192.0.2.1 56324 443\r\n"
     client = connect(world, header + call("seen", id=1), tcp=False)
     assert code(client.answers()[0]) == -32055
+
+
+# -- rows that are given to others ----------------------------------------------------------------
+
+
+def give_away(world: World, name: str, new_name: str) -> int:
+    """The row of an idle name becomes another's, as the janitor and a newcomer would have it."""
+    names = world.shared.names
+    row = names.identities.find(name)
+    assert names.evict([row]) == [row]
+    assert names.identity(new_name, world.now_ns) == row
+    world.pass_ms(1)
+    return row
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_refused_claim_is_charged_to_who_made_it(make_world: Make, named: bool) -> None:
+    """Not to the stranger who has by now the row that was its own."""
+    world = make_world(trusted=NOBODY_TRUSTED)
+    client = world.connect(tcp=True)
+    give_away(world, "127.0.0.1", "stranger")
+    headers = {"X_Faircall_User": "anna"} if named else {}
+    client.send(post(call("seen", id=1), **headers))
+    world.run()
+    assert world.charged("127.0.0.1") == (1, 1)
+    assert world.charged("stranger") == (0, 0)
+
+
+def test_a_newcomer_begins_at_the_level_of_its_account_and_no_other(make_world: Make) -> None:
+    world = make_world(rules=CallerRules(newcomer_calls=2))
+    client = connect(world, post(call("seen", id=1), X_Faircall_User="anna"))
+    client.send(post(call("seen", id=2), X_Faircall_User="anna"))
+    world.run()
+    give_away(world, "(newcomers of 127.0.0.1)", "stranger")
+    world.publish_level("stranger", 3)
+    client.send(post(call("seen", id=3), X_Faircall_User="anna"))
+    world.run()
+    names = world.shared.names
+    assert names.level(names.identities.find("anna")) == 0
+
+
+def test_the_header_of_a_proxy_is_not_the_first_byte_of_its_client(make_world: Make) -> None:
+    rules = CallerRules(proxies=LOOPBACK, proxy_protocol=True)
+    world = make_world(rules=rules, timeouts=Timeouts(first_byte_ns=5_000_000_000))
+    header = b"PROXY TCP4 192.0.2.7 192.0.2.1 56324 443\r\n"
+    silent, slow = connect(world, header), connect(world, header)
+    whole = connect(world, header + call("rpc.ping", id=1))
+    slow.send(b"{")
+    for _ in range(6):
+        world.pass_ms(900)
+        world.read()
+    slow.send(call("rpc.ping", id=1)[1:])
+    world.run()
+    for client in (silent, slow, whole):
+        client.read()
+    assert (silent.ended, slow.ended, whole.ended) == (True, False, False)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from faircall.server.reader.client_limits import ClientLimits
-from faircall.server.reader.clients import RECEIVE_BYTES
+from faircall.server.reader.intake import RECEIVE_BYTES
 from faircall.shm.columns import Counter
 
 from .reader_client import batch, call, post, reasons

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from faircall.server.reader.admission import AdmissionLimits
+from faircall.server.reader.staging import AdmissionLimits
 from faircall.server.wire.limits import WireLimits
 from faircall.shm.columns import Counter
 from faircall.shm.policy import QueuePolicy

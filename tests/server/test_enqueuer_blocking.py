@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from faircall.server.janitor.eviction import Eviction
+from faircall.server.reader.reader import BLOCKED_MS
 from faircall.shm.policy import QueuePolicy
 
 from .reader_client import call, post, reasons
@@ -177,3 +180,45 @@ def test_back_off_that_is_switched_off_refuses_nobody_any_more(make_world: Make)
     world.run()
     assert [each["id"] for each in client.answers() if "error" in each] == [ROOM + 1]
     world.verify()
+
+
+def test_who_waits_for_room_keeps_its_row(blocking: World) -> None:
+    """However long it waits: its calls would else be charged to whoever has the row then."""
+    filler = blocking.connect()
+    filler.send(numbered(1, ROOM))
+    blocking.read()
+    patient = blocking.connect(tcp=True)
+    patient.send(call("seen", id=1))
+    blocking.read()
+    identities = blocking.shared.names.identities
+    row, eviction = identities.find("127.0.0.1"), Eviction(blocking.shared, 1)
+    for _ in range(4):
+        blocking.pass_ms(3000)
+        blocking.read()
+        eviction.tick(blocking.now_ns, np.zeros(blocking.shared.geometry.identities, bool))
+    assert identities.find("127.0.0.1") == row
+    blocking.run()
+    assert blocking.seen[0].user == "127.0.0.1"
+
+
+def test_what_is_sent_meanwhile_does_not_end_the_sleep(make_world: Make) -> None:
+    """A connection that waits for its turn is not read: epoll would tell of it again and again."""
+    world = make_world(backoff=False)
+    fillers = [world.connect() for _ in range(2)]
+    for filler in fillers:
+        filler.send(numbered(1, 16))
+    waiting = world.connect()
+    waiting.send(numbered(1, 2))
+    for _ in range(5):
+        world.read()
+    waiting.send(numbered(3, 2))
+    assert world.reader.clients.ready
+    slept: list[float] = []
+    sources = world.reader._sources
+    sources.rest = lambda timeout_s: slept.append(timeout_s) or []  # type: ignore
+    sources.poll = lambda timeout_s: pytest.fail("it does not rest")  # type: ignore
+    assert world.reader._wait() == []
+    assert slept == [BLOCKED_MS / 1000]
+    del sources.rest, sources.poll
+    world.run()
+    assert sorted(each["id"] for each in waiting.answers()) == [1, 2, 3, 4]

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from faircall.scheduling.identity import UNKNOWN, Caller
-from faircall.server.reader.admission import AdmissionLimits
 from faircall.server.reader.caller_rules import CallerRules
 from faircall.server.reader.pair_file import PairFile
 from faircall.server.reader.providers import GroupIdentityProvider, OwnFunction, provider_of
+from faircall.server.reader.staging import AdmissionLimits
 from faircall.server.supervisor.failures import CannotStart
 from faircall.shm.columns import Counter
 from faircall.shm.layout import NAME_BYTES

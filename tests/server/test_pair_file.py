@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from faircall.server.reader.pair_file import LOOK_NS, FileUnusable, PairFile
+from faircall.server.reader.pair_file import LOOK_NS, SETTLED_NS, FileUnusable, PairFile
 
 
 class Clock:
@@ -124,3 +124,18 @@ def test_a_change_that_is_wrong_is_logged_once_and_changes_nothing(
     clock.pass_a_look()
     assert file.find("t0k-dora") == "dora"
     assert file.find("t0k-anna") is None
+
+
+def test_a_file_that_is_being_written_in_place_is_left_alone(path: Path, clock: Clock) -> None:
+    """Half a line would be another user."""
+    file = PairFile(str(path), secret=True, clock=clock)
+    path.write_text("t0k-anna anna\nt0k-annabella anna")  # ...bella
+    clock.pass_a_look()
+    assert file.find("t0k-annabella") is None
+    assert file.find("t0k-bert") == "bert"
+    path.write_text("t0k-annabella annabella\n")
+    long_ago_ns = path.stat().st_mtime_ns - SETTLED_NS
+    os.utime(path, ns=(long_ago_ns, long_ago_ns))
+    clock.pass_a_look()
+    assert file.find("t0k-annabella") == "annabella"
+    assert file.find("t0k-bert") is None

@@ -9,8 +9,13 @@ from collections.abc import Callable
 
 import pytest
 
-from faircall.server.reader.admission import AdmissionLimits
+from faircall.scheduling.cost import CostRules
+from faircall.server.reader.backoff import BackOffRules
+from faircall.server.reader.caller_rules import CallerRules
 from faircall.server.reader.client_limits import ClientLimits
+from faircall.server.reader.providers import ContextBelowUser
+from faircall.server.reader.staging import AdmissionLimits
+from faircall.server.reader.waiting import WaitLimits
 from faircall.server.wire.limits import WireLimits
 from faircall.shm.policy import QueuePolicy
 
@@ -37,6 +42,17 @@ def limits(dice: random.Random) -> dict[str, object]:
             http_pipelining=dice.choice((1, 4, 64)),
             unsent_high_water_bytes=dice.choice((2000, 1 << 20)),
         ),
+        "waiting": WaitLimits(nap_ns=dice.choice((0, 1_000_000))),  # some connections are patient
+        "rules": CallerRules(
+            newcomer_calls=dice.choice((0, 3)),
+            provider=dice.choice((None, ContextBelowUser())),
+        ),
+        "backoff_rules": BackOffRules(
+            max_wait_ms=dice.choice((None, None, 20)),
+            disconnects=dice.random() < 0.2,
+            charge_refused=dice.random() < 0.5,
+        ),
+        "costs": CostRules(dice.choice(("DefaultCostProvider", "WeightedTimeCostProvider"))),
     }
 
 

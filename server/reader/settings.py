@@ -1,0 +1,38 @@
+"""What a reader goes by: rules and limits, each declared where it is used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...scheduling.cost import CostRules
+from ..settings.trusted_peers import NOBODY, TrustedPeers
+from ..wire.limits import WireLimits
+from .backoff import BackOffRules
+from .caller_rules import CallerRules
+from .client_limits import ClientLimits
+from .staging import AdmissionLimits
+from .timeouts import Timeouts
+from .waiting import NO_WAITS, WaitLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveSettings:
+    """Those that can be put in force while it serves."""
+
+    limits: ClientLimits = field(default_factory=ClientLimits)
+    admission_limits: AdmissionLimits = field(default_factory=AdmissionLimits)
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    backoff_rules: BackOffRules = field(default_factory=BackOffRules)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderSettings:
+    """`trusted` may say for whom they call; `identities` is the size of their table."""
+
+    live: LiveSettings = field(default_factory=LiveSettings)
+    trusted: TrustedPeers = NOBODY
+    wire_limits: WireLimits = field(default_factory=WireLimits)
+    rules: CallerRules = field(default_factory=CallerRules)
+    costs: CostRules = field(default_factory=CostRules)
+    identities: int = 4096
+    waiting: WaitLimits = NO_WAITS

@@ -1,0 +1,149 @@
+"""From a request that may be taken to a staged call: its method, its deadline, its words in a slot.
+
+Who draws no slot or no page is refused here, as is everybody while the server drains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from ...shm import states
+from ...shm.columns import Counter
+from ...shm.layout import METHOD, WORD, word_of
+from ...shm.shared import Shared
+from ...workers.envelope import CarriedMeta, Meta
+from ..wire.events import NO_META, HttpMeta
+from . import refusals
+from .accounts import Account
+from .arrivals import Arrivals
+from .callbook import CallBook
+from .connection import Who
+from .enqueuer import Enqueuer
+from .exchange import PendingCall
+from .replies import Replies
+
+UNDECODED_METHOD = "(undecoded)"  # statistics of requests that a handler decodes
+
+_METHOD_WORDS = METHOD.itemsize // WORD
+_FLAGS, _TIMEOUT, _EXPECTED = (
+    word_of(METHOD, name) for name in ("flags", "timeout_ns", "expected_ns")
+)
+_encode_meta = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionLimits:
+    """What admission needs to know of the settings."""
+
+    max_message_bytes: int = 16 << 20
+    frame_only_above_bytes: int = 256 << 10
+    max_batch: int = 1000
+    max_depth: int = 128
+    max_id_bytes: int = 256
+    default_timeout_ns: int = 60_000_000_000
+    max_timeout_ns: int = 3_600_000_000_000
+
+
+class Staging:
+    """One reader's; what it stages goes to `enqueuer`. `draining`: nothing new is taken."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        book: CallBook,
+        enqueuer: Enqueuer,
+        arrivals: Arrivals,
+        replies: Replies,
+        counts: memoryview,
+        limits: AdmissionLimits,
+    ) -> None:
+        """`limits` may change meanwhile, but for what a message may hold."""
+        self._q, self._names, self._table = shared.segment.q, shared.names, shared.table
+        self._book, self._enqueuer, self._arrivals = book, enqueuer, arrivals
+        self._replies, self._counts, self.limits = replies, counts, limits
+        self.unit = arrivals.unit
+        self.draining = False
+        self.rows: dict[str, int] = {}  # of the methods that were called
+        self._methods0 = shared.names.methods.first
+        self.undecoded = shared.names.method(UNDECODED_METHOD, 0, 0)
+
+    def find_method(self, name: str) -> int:
+        """The row of a method of the service; -1 if there is none of that name."""
+        row = self._names.methods.find(name)
+        if row < 0 or row == self.undecoded:
+            return -1
+        self.rows[name] = row
+        return row
+
+    def stage(
+        self,
+        who: Who,
+        account: Account,
+        pending: PendingCall,
+        row: int,
+        body: bytes,
+        timeout_ms: float | None,
+        now_ns: int,
+        message: bytes = b"",
+    ) -> None:
+        """Into a slot that the enqueuer will offer; `message` is that of an undecoded call."""
+        if self.draining:
+            self._counts[Counter.SHUTTING_DOWN] += 1
+            self._arrivals.refused_without_slot(account.row)
+            self._replies.refuse(pending, refusals.SHUTTING_DOWN, message)
+            return
+        q, method = self._q, self._methods0 + row * _METHOD_WORDS
+        pending.flags |= q[method + _FLAGS]
+        if pending.id is None:
+            pending.flags |= states.NOTIFICATION
+        pending.deadline_ns = now_ns + self._timeout_ns(q[method + _TIMEOUT], timeout_ms)
+        expected_ns, level = q[method + _EXPECTED], q[account.level_word]
+        short = 0 < expected_ns <= self._table.policy.claim_ahead_ns
+        cls = states.SHORT if short else states.LONG
+        call = states.call_word(row, cls=cls, flags=pending.flags, level=level)
+        slot = -1
+        if self._book.has_free:
+            slot = self._book.stage(
+                pending, account.reference, who.caller.reference, call, now_ns, expected_ns, body
+            )
+        if self._arrivals.stamps:
+            self._arrivals.reserve(account.row, row, slot)
+        if slot < 0:
+            self._arrivals.refused_without_slot(account.row)
+            self._refuse_for_room(pending, level, message)
+            return
+        self._enqueuer.staged.append((slot, level))
+        if pending.connection:
+            pending.connection.calls.add(slot)
+
+    def _refuse_for_room(self, pending: PendingCall, level: int, message: bytes) -> None:
+        rule = "limits.segment-payload-bytes" if self._book.has_free else "callqueue.total-capacity"
+        error = refusals.no_room(rule, self._enqueuer.drain.retry_after_ms())
+        self._enqueuer.refuser.no_room(pending, level, error, message)
+
+    def _timeout_ns(self, method_ns: int, asked_ms: float | None) -> int:
+        """The shorter of what the caller and the method allow, within the server's limit."""
+        limits = self.limits
+        if asked_ms is None:
+            return min(method_ns or limits.default_timeout_ns, limits.max_timeout_ns)
+        return min(int(asked_ms * 1e6), method_ns or limits.max_timeout_ns, limits.max_timeout_ns)
+
+
+def with_meta(
+    pending: PendingCall, meta: Meta | None, http: HttpMeta, body: bytes, user: str
+) -> bytes:
+    """Context, trace, attempt and user in front of the body, if there are any to be told."""
+    context = (meta and meta.caller_context) or http.context
+    trace = (meta and meta.traceparent) or http.traceparent
+    attempt = meta.attempt if meta else None
+    if context is None and trace is None and attempt is None and not user:
+        return body
+    packed = _encode_meta(
+        CarriedMeta(caller_context=context, attempt=attempt, traceparent=trace, user=user or None)
+    )
+    if len(packed) >= 1 << 8 * states.META_LENGTH:
+        return with_meta(pending, None, NO_META, body, user)
+    pending.flags |= states.WITH_META
+    return len(packed).to_bytes(states.META_LENGTH, "big") + packed + body
