@@ -90,7 +90,7 @@ class Reader:
         identities = rules.identities(shared, newcomers, counts)
         builtins = Builtins(authentication, self._withdrawals.cancel, counts)
         self._staging = Staging(
-            shared, book, enqueuer, arrivals, replies, counts, live.admission_limits
+            shared, book, enqueuer, arrivals, replies, counts, live.admission_limits, live.reserved
         )
         admission = Admission(
             shared, index, authentication, identities, builtins, replies, self._staging, decoder
@@ -112,6 +112,7 @@ class Reader:
         """Go by these from now on, with the connections that there are, too."""
         self.clients.configure(live.limits)
         self._staging.limits = live.admission_limits
+        self._staging.lanes.reserve(live.reserved, self._staging.rows)
         self._timeouts.configure(live.timeouts)
         self._arrivals.charge_refused = live.backoff_rules.charge_refused
         self.enqueuer.configure(live.backoff_rules)

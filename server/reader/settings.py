@@ -10,6 +10,7 @@ from ..wire.limits import WireLimits
 from .backoff import BackOffRules
 from .caller_rules import CallerRules
 from .client_limits import ClientLimits
+from .lanes import ReservedCalls
 from .staging import AdmissionLimits
 from .timeouts import Timeouts
 from .waiting import NO_WAITS, WaitLimits
@@ -23,6 +24,7 @@ class LiveSettings:
     admission_limits: AdmissionLimits = field(default_factory=AdmissionLimits)
     timeouts: Timeouts = field(default_factory=Timeouts)
     backoff_rules: BackOffRules = field(default_factory=BackOffRules)
+    reserved: ReservedCalls = field(default_factory=ReservedCalls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from .callbook import CallBook
 from .connection import Who
 from .enqueuer import Enqueuer
 from .exchange import PendingCall
+from .lanes import Lanes, ReservedCalls
 from .replies import Replies
 
 UNDECODED_METHOD = "(undecoded)"  # statistics of requests that a handler decodes
@@ -58,11 +59,14 @@ class Staging:
         replies: Replies,
         counts: memoryview,
         limits: AdmissionLimits,
+        reserved: ReservedCalls,
     ) -> None:
         """`limits` may change meanwhile, but for what a message may hold."""
         self._q, self._names, self._table = shared.segment.q, shared.names, shared.table
         self._book, self._enqueuer, self._arrivals = book, enqueuer, arrivals
         self._replies, self._counts, self.limits = replies, counts, limits
+        self._levels = shared.geometry.levels
+        self.lanes = Lanes(self._levels, reserved)
         self.unit = arrivals.unit
         self.draining = False
         self.rows: dict[str, int] = {}  # of the methods that were called
@@ -75,6 +79,7 @@ class Staging:
         if row < 0 or row == self.undecoded:
             return -1
         self.rows[name] = row
+        self.lanes.know(name, row)
         return row
 
     def stage(
@@ -100,6 +105,11 @@ class Staging:
             pending.flags |= states.NOTIFICATION
         pending.deadline_ns = now_ns + self._timeout_ns(q[method + _TIMEOUT], timeout_ms)
         expected_ns, level = q[method + _EXPECTED], q[account.level_word]
+        place = level
+        if self.lanes.are_used:
+            place = self.lanes.place(who.user or who.caller.name, row, level)
+        if place >= self._levels:  # a lane
+            level = 0
         short = 0 < expected_ns <= self._table.policy.claim_ahead_ns
         cls = states.SHORT if short else states.LONG
         call = states.call_word(row, cls=cls, flags=pending.flags, level=level)
@@ -114,7 +124,7 @@ class Staging:
             self._arrivals.refused_without_slot(account.row)
             self._refuse_for_room(pending, level, message)
             return
-        self._enqueuer.staged.append((slot, level))
+        self._enqueuer.staged.append((slot, place))
         if pending.connection:
             pending.connection.calls.add(slot)
 

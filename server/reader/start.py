@@ -22,6 +22,7 @@ from ..wire.limits import WireLimits
 from .backoff import BackOffRules
 from .caller_rules import CallerRules
 from .client_limits import ClientLimits
+from .lanes import ReservedCalls
 from .pair_file import FileUnusable, PairFile
 from .providers import provider_of
 from .reader import Reader
@@ -103,7 +104,13 @@ def live_settings(port: Port) -> LiveSettings:
         admission_limits=_admission_limits(settings),
         timeouts=_timeouts(settings),
         backoff_rules=backoff_rules(port),
+        reserved=_reserved(port.ipc),
     )
+
+
+def _reserved(ipc: PortSettings) -> ReservedCalls:
+    scheduler = ipc.scheduler
+    return ReservedCalls(frozenset(scheduler.reserved_methods), frozenset(scheduler.reserved_users))
 
 
 def _wait_limits(settings: Settings) -> WaitLimits:

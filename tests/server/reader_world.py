@@ -18,6 +18,7 @@ from faircall.server.reader.backoff import BackOffRules
 from faircall.server.reader.caller_rules import CallerRules
 from faircall.server.reader.client_limits import ClientLimits
 from faircall.server.reader.connection import Connection
+from faircall.server.reader.lanes import ReservedCalls
 from faircall.server.reader.reader import Reader
 from faircall.server.reader.settings import LiveSettings, ReaderSettings
 from faircall.server.reader.staging import AdmissionLimits
@@ -75,6 +76,7 @@ class World:
         rules: CallerRules | None = None,
         backoff_rules: BackOffRules | None = None,
         costs: CostRules | None = None,
+        reserved: ReservedCalls | None = None,
     ) -> None:
         self.now_ns = START_NS
         self.shared = Shared(geometry, replace(policy, backoff=backoff))
@@ -87,6 +89,7 @@ class World:
                 admission_limits=admission or AdmissionLimits(),
                 timeouts=timeouts or Timeouts(),
                 backoff_rules=backoff_rules or BackOffRules(),
+                reserved=reserved or ReservedCalls(),
             ),
             trusted=trusted,
             wire_limits=wire or WireLimits(),
