@@ -1,4 +1,5 @@
 """The janitor's sweep: costs decay, levels and mean response times are published, idle rows go.
+Between sweeps, identities that the last one did not find are given levels (`unswept`).
 
     decayed' = trunc((decayed + charged - seen) * factor)    seen' = charged    (scheduling.decay)
                never below 0: where a call cost less than was reserved, what is taken back may be
@@ -29,6 +30,7 @@ from ...shm.layout import SHARD
 from .eviction import Eviction
 from .history_levels import HistoryLevels
 from .level_times import LevelTimes
+from .unswept import UnsweptLevels
 
 if TYPE_CHECKING:
     from ..port import Port
@@ -53,6 +55,7 @@ class Sweep:
         self._history = HistoryLevels(
             shared.geometry.identities, history.history_length, history.thresholds
         )
+        self._unswept = UnsweptLevels(shared)
         self._eviction = Eviction(shared, 0)
         self._responses = LevelTimes(shared)
         self._configure()
@@ -78,6 +81,7 @@ class Sweep:
             self._history.begin()
         if self._decides:
             self._publish(self._rows["decayed"].astype(np.int64))
+            self._unswept.look_next()
         else:
             self._rows["level"] = self._history.levels()
 
@@ -87,8 +91,13 @@ class Sweep:
             self._followed_ns = now_ns
             self._follow_history()
         due = self.due(now_ns)
-        if due <= 0:
-            return False
+        if due > 0:
+            self._sweep(now_ns, due)
+        if self._decides:
+            self._unswept.tick(now_ns, self._settings.thresholds, self._service_rows)
+        return due > 0
+
+    def _sweep(self, now_ns: int, due: int) -> None:
         self._q[self._swept] = self._last_ns() + due * self._period_ns
         self._columns.add(self._index, Counter.SWEEPS)
         self._columns.add(self._index, Counter.SWEEPS_MISSED, due - 1)
@@ -97,7 +106,6 @@ class Sweep:
             self._publish(costs)
         self._responses.fold()
         self._eviction.tick(now_ns, keep=self._history.counts > 0)
-        return True
 
     def due(self, now_ns: int) -> int:
         """How many periods have passed without a sweep."""
@@ -105,8 +113,15 @@ class Sweep:
 
     def next_ns(self) -> int:
         """When `tick` has something to do."""
-        sweep_ns = self._last_ns() + self._period_ns
-        return min(sweep_ns, self._followed_ns + FOLLOW_NS) if self._follows else sweep_ns
+        sweep_ns = self.next_sweep_ns()
+        if self._follows:
+            return min(sweep_ns, self._followed_ns + FOLLOW_NS)
+        look_ns = self._unswept.next_ns() if self._decides else None
+        return sweep_ns if look_ns is None else min(sweep_ns, look_ns)
+
+    def next_sweep_ns(self) -> int:
+        """When the next sweep is due."""
+        return self._last_ns() + self._period_ns
 
     def _last_ns(self) -> int:
         """When the last sweep was due; before the first, when the server was made."""
@@ -132,6 +147,7 @@ class Sweep:
         levels = decay.levels_of(costs, total, self._settings.thresholds)
         levels[service] = 0
         self._rows["level"] = levels
+        self._unswept.begin(levels)
 
     def _follow_history(self) -> None:
         called = self._columns.call_totals()

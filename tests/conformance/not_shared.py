@@ -29,7 +29,7 @@ def _row(component: str, pattern: str, ops: str, why: str) -> NotShared:
 
 
 NOT_WIRED = "response times are not wired into the server: scheduling/response_time.py has them"
-PUBLISHED = "a reader takes the level that the last sweep published, and 0 before there is one"
+UNCHARGED = "a caller is level 0 until it was charged, even with a threshold of 0 or less"
 EVERY_TRY = "a last level that is full counts an overflow, too, as every full level that is tried"
 
 NOT_SHARED = (
@@ -71,7 +71,8 @@ NOT_SHARED = (
         "complete",
         "a charge has no level that could be out of range",
     ),
-    _row("decay_scheduler", EVERY, "priority_before_sweep", PUBLISHED),
+    _row("decay_scheduler", "*threshold_zero", "priority", UNCHARGED),
+    _row("decay_scheduler", "threshold_negative", "priority", UNCHARGED),
     _row("decay_scheduler", EVERY, "backoff", NOT_WIRED),
     _row("decay_scheduler", EVERY, "update_avg", NOT_WIRED),
     _row("decay_scheduler", EVERY, "dump_avg_response", NOT_WIRED),
@@ -90,7 +91,7 @@ NOT_SHARED = (
     _row(
         "decay_scheduler",
         "null_identity",
-        "complete dump_users dump_total_decayed dump_unique_users dump_raw",
+        "complete dump_users dump_total_decayed dump_unique_users dump_raw priority",
         "a missing identity is charged like any other",
     ),
     _row(

@@ -30,7 +30,7 @@ class SharedCallQueue(CallsOfTable):
     def enqueue(self, step: Step) -> dict[str, Any]:
         """A reader's way: the published level, then the table."""
         row = self.costs.row(step)
-        level = self.port.shared.names.level(row)
+        level = self.costs.level(row)
         if step.get("via") == "offer":
             result: object = self.offer({"id": step["id"], "prio": level})
         elif self.stage(step["id"], level, row):

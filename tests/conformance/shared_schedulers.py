@@ -3,7 +3,7 @@
 complete    what the call cost is charged in the column of a reader; here by the pure cost
             provider, as columns take what they are given
 decay       one period passes, and the janitor's sweep is due
-priority    the level that the janitor published, which is what a reader gives a new call
+priority    the janitor looks at who is new, and a reader takes the level that it published
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from faircall.scheduling.cost import CostProvider, DefaultCostProvider
 from faircall.scheduling.decay_settings import DecaySettings
 from faircall.scheduling.identity import IdentityProvider, UserIdentityProvider, identify
 from faircall.server.janitor.sweep import Sweep
+from faircall.server.janitor.unswept import EVERY_NS
 from faircall.shm.names import OTHERS
 
 from . import oracle
@@ -52,7 +53,7 @@ class SweptCosts:
             self.shared.columns.charge(process, row, cost)
 
     def decay(self, step: Step) -> None:
-        self.now_ns = self.sweep.next_ns()
+        self.now_ns = self.sweep.next_sweep_ns()
         assert self.sweep.tick(self.now_ns)
         self._called = self.shared.columns.call_totals()
 
@@ -60,9 +61,13 @@ class SweptCosts:
 
     def priority(self, step: Step) -> int:
         row = self.shared.names.identities.find(self.name(step))
-        return self.shared.names.level(row) if row >= 0 else 0
+        return self.level(row) if row >= 0 else 0
 
-    priority_before_sweep = priority
+    def level(self, row: int) -> int:
+        """The level that a reader finds after the janitor's next look."""
+        self.now_ns += EVERY_NS
+        assert not self.sweep.tick(self.now_ns)
+        return self.shared.names.level(row)
 
     def dump_users(self, step: Step) -> dict[str, int]:
         return self._decayed()

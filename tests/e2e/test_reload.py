@@ -278,3 +278,17 @@ def test_a_log_level_reaches_every_process(d: Configured) -> None:
     with Raw(d.daemon.tcp) as raw:
         raw.ask("die", signal.SIGKILL)
     d.daemon.event("handler died")
+
+
+def test_a_flood_is_levelled_long_before_the_next_sweep(d: Configured) -> None:
+    d.change("decay-scheduler.period-ms = 3600000\n")
+    sweeps = d.daemon.stats()["ports"][0]["sweeps"]["done"]
+    with Raw(d.daemon.tcp) as flood, Raw(d.daemon.unix) as light:
+        flood.ask("faircall.hello", "flood")
+        light.ask("faircall.hello", "rare")
+        for _ in range(100):
+            flood.call("echo", 1)
+        light.call("echo", 1)
+        until(lambda: flood.call("about")["level"] == 3, "a look")
+        assert light.call("about")["level"] == 0
+    assert d.daemon.stats()["ports"][0]["sweeps"]["done"] == sweeps
