@@ -24,6 +24,7 @@ from faircall.workers.envelope import decode
 from faircall.workers.errors import ERRORS
 
 from .conformance.deviations import DEVIATIONS, READINGS
+from .conformance.not_shared import NOT_SHARED
 from .conformance.recorded import GOLDEN, cases
 
 ROOT = Path(faircall.__file__).parent
@@ -180,6 +181,12 @@ def test_lengths_in_the_examples_are_those_of_their_bodies() -> None:
 def test_every_deviation_is_in_the_page(row: Any) -> None:
     cells = [f"`{row.component}/{row.pattern}`", row.hadoop, row.ours, f"`{row.shown_by}`"]
     assert cells in rows(HADOOP)
+
+
+@pytest.mark.parametrize("row", NOT_SHARED, ids=lambda row: f"{row.component}/{row.pattern}")
+def test_every_deviation_of_the_shared_memory_is_in_the_page(row: Any) -> None:
+    steps = " ".join(sorted(row.ops))
+    assert [f"`{row.component}/{row.pattern}`", steps, row.why] in rows(HADOOP)
 
 
 def test_every_reading_is_in_the_page() -> None:

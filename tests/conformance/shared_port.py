@@ -61,6 +61,7 @@ def settings_of(keys: Mapping[str, str], capacity: int) -> tuple[Settings, PortS
     flags = {
         "server.bind": (["tcp://127.0.0.1:8020"], "--bind"),
         "ipc.8020.callqueue.total-capacity": (capacity, "--set"),
+        **{key: (text, "--set") for key, text in oracle.RUNNING_SYSTEM.items()},
     }
     layers = [flag_layer(flags).checked(), Layer.of(entries, hadoop=True).checked()]
     settings = settle(layers, MACHINE)
