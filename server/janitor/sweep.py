@@ -30,6 +30,7 @@ from ...shm.layout import SHARD
 from .eviction import Eviction
 from .history_levels import HistoryLevels
 from .level_times import LevelTimes
+from .own_levels import OwnLevels
 from .unswept import UnsweptLevels
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Sweep:
         self._history = HistoryLevels(
             shared.geometry.identities, history.history_length, history.thresholds
         )
-        self._unswept = UnsweptLevels(shared)
+        self._unswept, self._own = UnsweptLevels(shared), OwnLevels(shared)
         self._eviction = Eviction(shared, 0)
         self._responses = LevelTimes(shared)
         self._configure()
@@ -64,6 +65,7 @@ class Sweep:
         ipc = self._port.ipc
         self._decides = ipc.scheduler.impl == DECAY
         self._follows = ipc.scheduler.impl == HISTORY
+        self._is_own = self._own.configure(ipc)
         self._settings, history = ipc.decay_scheduler, ipc.history_scheduler
         self._period_ns = ipc.decay_scheduler.period_ms * 1_000_000
         self._service_users = (
@@ -82,6 +84,9 @@ class Sweep:
         if self._decides:
             self._publish(self._rows["decayed"].astype(np.int64))
             self._unswept.look_next()
+        elif self._is_own:
+            calls, costs = self._own.count(swept=False), self._rows["decayed"].astype(np.int64)
+            self._own.publish(costs, calls, self._service_rows())
         else:
             self._rows["level"] = self._history.levels()
 
@@ -101,9 +106,11 @@ class Sweep:
         self._q[self._swept] = self._last_ns() + due * self._period_ns
         self._columns.add(self._index, Counter.SWEEPS)
         self._columns.add(self._index, Counter.SWEEPS_MISSED, due - 1)
-        costs = self._fold()
+        costs, calls = self._fold(), self._own.count(swept=True)
         if self._decides:
             self._publish(costs)
+        elif self._is_own:
+            self._own.publish(costs, calls, self._service_rows())
         self._responses.fold()
         self._eviction.tick(now_ns, keep=self._history.counts > 0)
 

@@ -292,3 +292,30 @@ def test_a_flood_is_levelled_long_before_the_next_sweep(d: Configured) -> None:
         until(lambda: flood.call("about")["level"] == 3, "a look")
         assert light.call("about")["level"] == 0
     assert d.daemon.stats()["ports"][0]["sweeps"]["done"] == sweeps
+
+
+def _wait_for_level(raw: Raw, level: int) -> None:
+    until(lambda: raw.call("about")["level"] == level, level)  # a new name earns its row
+
+
+MINE = """
+class Named:
+    def levels(self, costs, calls, names):
+        return [2 if name == "chosen" else 0 for name in names]
+"""
+
+
+def test_a_scheduler_of_ones_own_comes_and_goes(d: Configured, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    with Raw(d.daemon.tcp) as raw:
+        raw.ask("faircall.hello", "chosen")
+        raw.call("echo", 1)
+        for name, level in (("mine:Named", 2), ("DefaultRpcScheduler", 0), ("mine:Named", 2)):
+            d.change(f"scheduler.impl = '{name}'\n{QUICK}")
+            _wait_for_level(raw, level)
+        before = d.daemon.child("janitor")
+        os.kill(before, signal.SIGKILL)
+        _replaced(d.daemon, "janitor", before)
+        d.change(f"scheduler.impl = 'mine:Absent'\n{QUICK}")
+        assert len(d.logged("scheduler cannot be loaded")) == 1
+        assert raw.call("about")["level"] == 2
