@@ -1,7 +1,8 @@
 """The first second of a flood: 256 connections of a user whom no sweep has seen start at once.
 
-Until the next sweep both users have level 0: only turns within the level tell them apart. The
-flood's calls start a second after the light user's; what is shown is that user's latency then.
+Until the janitor has looked, within a tenth of a second, the flood has level 0, and only turns
+within a level tell the two apart. Its calls start a second after the light user's; what is shown is
+that user's latency then.
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ QUEUES = implementation(
     "LinkedBlockingQueue",
     aliases={"ArrayBlockingQueue": "LinkedBlockingQueue"},
     plugin=False,
+    why_no_plugin="the queue lies in shared memory, where no class of one's own can work;"
+    " scheduler.impl takes one",
 )
 SCHEDULERS = implementation(
     "DecayRpcScheduler",
@@ -184,7 +186,8 @@ class Scheduler:
     impl: str = setting(
         SCHEDULERS,
         Derived("DecayRpcScheduler for FairCallQueue, else DefaultRpcScheduler", derived.scheduler),
-        "By decayed cost, by the last calls (HADOOP-9640), or level 0 for all.",
+        "By decayed cost, by the last calls (HADOOP-9640), level 0 for all, or what a class of"
+        " yours says.",
         key="scheduler.impl",
         hadoop="scheduler.impl",
         live=True,

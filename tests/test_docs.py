@@ -9,10 +9,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 import faircall
 from faircall.scheduling.backoff import Reason, Refusal
+from faircall.scheduling.conf import Conf
+from faircall.scheduling.own_scheduler import level_scheduler, within
 from faircall.server.config import SECTIONS
 from faircall.server.config_ipc import GROUPS
 from faircall.server.reader import refusals
@@ -24,6 +27,7 @@ from faircall.workers.envelope import decode
 from faircall.workers.errors import ERRORS
 
 from .conformance.deviations import DEVIATIONS, READINGS
+from .conformance.not_shared import NOT_SHARED
 from .conformance.recorded import GOLDEN, cases
 
 ROOT = Path(faircall.__file__).parent
@@ -182,6 +186,12 @@ def test_every_deviation_is_in_the_page(row: Any) -> None:
     assert cells in rows(HADOOP)
 
 
+@pytest.mark.parametrize("row", NOT_SHARED, ids=lambda row: f"{row.component}/{row.pattern}")
+def test_every_deviation_of_the_shared_memory_is_in_the_page(row: Any) -> None:
+    steps = " ".join(sorted(row.ops))
+    assert [f"`{row.component}/{row.pattern}`", steps, row.why] in rows(HADOOP)
+
+
 def test_every_reading_is_in_the_page() -> None:
     assert [[two, ours, f"`{test}`"] in rows(HADOOP) for two, ours, test in READINGS] == (
         [True] * len(READINGS)
@@ -200,11 +210,20 @@ def test_every_golden_case_that_is_named_is_there() -> None:
         assert any(fnmatchcase(case, pattern) for case in found), name
 
 
-def test_the_keys_without_effect_are_those_that_nothing_in_the_server_reads() -> None:
+def test_something_in_the_server_reads_every_key() -> None:
     """What only the statistics read does not count as an effect."""
-    section = text(HADOOP).partition("## Accepted, and not acted upon")[2]
-    listed = set(re.findall(r"^\| `([a-z.*-]+)`", section, re.MULTILINE))
-    assert listed == set(_unread())
+    assert set(_unread()) == set()
+
+
+def test_the_scheduler_in_the_page_gives_levels(tmp_path: Path, monkeypatch: Any) -> None:
+    example = re.search(r"```python\n(import numpy.*?)```", text(HADOOP), re.DOTALL)
+    assert example
+    (tmp_path / "shown.py").write_text(example[1])
+    monkeypatch.syspath_prepend(tmp_path)
+    made = level_scheduler("shown:ByMedian", 4, Conf({}, "ipc.0"))
+    costs = np.array([0, 10, 12, 14, 500])
+    assert within(made.levels(costs, costs, list("abcde")), 5, 4).tolist() == [0, 0, 0, 0, 3]
+    assert within(made.levels(costs[:1], costs[:1], ["a"]), 1, 4).tolist() == [0]
 
 
 def _unread() -> Iterator[str]:

@@ -1,9 +1,11 @@
 """The janitor's sweep: costs decay, levels and mean response times are published, idle rows go.
+Between sweeps, identities that the last one did not find are given levels (`unswept`).
 
     decayed' = trunc((decayed + charged - seen) * factor)    seen' = charged    (scheduling.decay)
                never below 0: where a call cost less than was reserved, what is taken back may be
                more than decay has left of it
-    level    = by its share of all ordinary identities' decayed cost; service users are level 0
+    level    = by its share of all ordinary identities' decayed cost; service users are level 0, or
+               in a lane of their own (`shm.draws`)
 
 Every word written here has the janitor as its only writer, but for a row that a reader makes at the
 same moment: that one is free of costs, so what is written is what it has. A janitor that is killed
@@ -25,10 +27,14 @@ import numpy as np
 from ...scheduling import decay
 from ...scheduling.saturation import Int64s, saturating_sum
 from ...shm.columns import Counter
+from ...shm.draws import SERVICE
 from ...shm.layout import SHARD
+from ..port import lane_shares
 from .eviction import Eviction
 from .history_levels import HistoryLevels
 from .level_times import LevelTimes
+from .own_levels import OwnLevels
+from .unswept import UnsweptLevels
 
 if TYPE_CHECKING:
     from ..port import Port
@@ -44,7 +50,7 @@ class Sweep:
         shared = port.shared
         self._port, self._q = port, shared.segment.q
         self._names, self._columns = shared.names, shared.columns
-        self._rows = shared.names.identities.rows
+        self._rows, self._lane0 = shared.names.identities.rows, shared.geometry.levels
         self._index = shared.index("janitor")
         self._started_ns = port.created_ns
         self._swept = shared.segment.word(shared.segment.layout.shard, SHARD, "swept_ns")
@@ -53,6 +59,7 @@ class Sweep:
         self._history = HistoryLevels(
             shared.geometry.identities, history.history_length, history.thresholds
         )
+        self._unswept, self._own = UnsweptLevels(shared), OwnLevels(shared)
         self._eviction = Eviction(shared, 0)
         self._responses = LevelTimes(shared)
         self._configure()
@@ -61,6 +68,7 @@ class Sweep:
         ipc = self._port.ipc
         self._decides = ipc.scheduler.impl == DECAY
         self._follows = ipc.scheduler.impl == HISTORY
+        self._is_own = self._own.configure(ipc)
         self._settings, history = ipc.decay_scheduler, ipc.history_scheduler
         self._period_ns = ipc.decay_scheduler.period_ms * 1_000_000
         self._service_users = (
@@ -78,8 +86,13 @@ class Sweep:
             self._history.begin()
         if self._decides:
             self._publish(self._rows["decayed"].astype(np.int64))
+            self._unswept.look_next()
+        elif self._is_own:
+            calls, costs = self._own.count(swept=False), self._rows["decayed"].astype(np.int64)
+            self._own.publish(costs, calls, self._service_rows())
         else:
             self._rows["level"] = self._history.levels()
+        self._place_service_users()
 
     def tick(self, now_ns: int) -> bool:
         """Whether a sweep was due, and done."""
@@ -87,17 +100,24 @@ class Sweep:
             self._followed_ns = now_ns
             self._follow_history()
         due = self.due(now_ns)
-        if due <= 0:
-            return False
+        if due > 0:
+            self._sweep(now_ns, due)
+        if self._decides:
+            self._unswept.tick(now_ns, self._settings.thresholds, self._service_rows)
+        self._place_service_users()
+        return due > 0
+
+    def _sweep(self, now_ns: int, due: int) -> None:
         self._q[self._swept] = self._last_ns() + due * self._period_ns
         self._columns.add(self._index, Counter.SWEEPS)
         self._columns.add(self._index, Counter.SWEEPS_MISSED, due - 1)
-        costs = self._fold()
+        costs, calls = self._fold(), self._own.count(swept=True)
         if self._decides:
             self._publish(costs)
+        elif self._is_own:
+            self._own.publish(costs, calls, self._service_rows())
         self._responses.fold()
         self._eviction.tick(now_ns, keep=self._history.counts > 0)
-        return True
 
     def due(self, now_ns: int) -> int:
         """How many periods have passed without a sweep."""
@@ -105,8 +125,15 @@ class Sweep:
 
     def next_ns(self) -> int:
         """When `tick` has something to do."""
-        sweep_ns = self._last_ns() + self._period_ns
-        return min(sweep_ns, self._followed_ns + FOLLOW_NS) if self._follows else sweep_ns
+        sweep_ns = self.next_sweep_ns()
+        if self._follows:
+            return min(sweep_ns, self._followed_ns + FOLLOW_NS)
+        look_ns = self._unswept.next_ns() if self._decides else None
+        return sweep_ns if look_ns is None else min(sweep_ns, look_ns)
+
+    def next_sweep_ns(self) -> int:
+        """When the next sweep is due."""
+        return self._last_ns() + self._period_ns
 
     def _last_ns(self) -> int:
         """When the last sweep was due; before the first, when the server was made."""
@@ -132,6 +159,13 @@ class Sweep:
         levels = decay.levels_of(costs, total, self._settings.thresholds)
         levels[service] = 0
         self._rows["level"] = levels
+        self._unswept.begin(levels)
+
+    def _place_service_users(self) -> None:
+        """Level 0, as everywhere above; or, where their share of the draws is bounded, a lane."""
+        share = lane_shares(self._port.ipc)[SERVICE]
+        for row in self._service_rows() if share else ():
+            self._rows["level"][row] = self._lane0 + SERVICE
 
     def _follow_history(self) -> None:
         called = self._columns.call_totals()

@@ -136,18 +136,22 @@ def choice(*options: str | int) -> Kind:
 _PLUGIN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
-def implementation(*names: str, aliases: Mapping[str, str], plugin: bool) -> Kind:
+def implementation(
+    *names: str, aliases: Mapping[str, str], plugin: bool, why_no_plugin: str = ""
+) -> Kind:
     """One of `names`, an alias or Hadoop's class name of one, or `module:Class` where allowed."""
     known = {name: name for name in names} | dict(aliases)
     forms = (*names, "module:Class") if plugin else names
+    known_are = f"is not one of {', '.join(forms)}"
 
     def read(raw: object) -> str:
         name = canonical(read_text(raw))
         if name in known:
             return known[name]
-        if plugin and _PLUGIN.fullmatch(name):
+        is_plugin = _PLUGIN.fullmatch(name)
+        if plugin and is_plugin:
             return name
-        raise ValueError(f"is not one of {', '.join(forms)}")
+        raise ValueError(f"{known_are}: {why_no_plugin}" if is_plugin else known_are)
 
     def read_first(raw: object) -> str:
         return read(str(raw).split(",")[0])

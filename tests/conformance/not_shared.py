@@ -28,13 +28,14 @@ def _row(component: str, pattern: str, ops: str, why: str) -> NotShared:
     return NotShared(component, pattern, frozenset(ops.split()), why)
 
 
-NOT_WIRED = "response times are not wired into the server: scheduling/response_time.py has them"
-PUBLISHED = "a reader takes the level that the last sweep published, and 0 before there is one"
+UNCHARGED = "a caller is level 0 until it was charged, even with a threshold of 0 or less"
 EVERY_TRY = "a last level that is full counts an overflow, too, as every full level that is tried"
 
 NOT_SHARED = (
     _row("multiplexer", "weight_*", "construct", "a weight below 1 is an error at the start"),
-    _row("multiplexer", "all_weights_zero", "construct", "a weight below 1 is an error"),
+    _row(
+        "multiplexer", "all_weights_zero", "construct", "a weight below 1 is an error at the start"
+    ),
     _row("multiplexer", "default_32_levels_overflow", "construct", "there are at most 15 levels"),
     _row("fair_call_queue", "weight_*", "construct", "a weight below 1 is an error at the start"),
     _row(
@@ -43,15 +44,19 @@ NOT_SHARED = (
         "put add offer offer_timed poll peek take size sizes remaining is_empty overflowed drain",
         "no reader has such a level; one below the last is taken for the last",
     ),
-    _row("fair_call_queue", "iterator_*", "iterator", "calls are taken, not looked through"),
+    _row(
+        "fair_call_queue",
+        "iterator_*",
+        "iterator",
+        "calls of the table are taken, not looked through",
+    ),
     _row("fair_call_queue", EVERY, "overflowed_after_blocked", EVERY_TRY),
     _row("call_queue_manager", EVERY, "overflowed_after_blocked", EVERY_TRY),
-    _row("call_queue_manager", EVERY, "not_expressed", "a class that only the recording had"),
     _row(
         "call_queue_manager",
-        "backoff_by_response_time_[!n]*",
-        "enqueue put_sizes overflowed",
-        NOT_WIRED,
+        EVERY,
+        "not_expressed",
+        "a test class of the recording, which a server cannot have",
     ),
     _row(
         "call_queue_manager",
@@ -71,10 +76,20 @@ NOT_SHARED = (
         "complete",
         "a charge has no level that could be out of range",
     ),
-    _row("decay_scheduler", EVERY, "priority_before_sweep", PUBLISHED),
-    _row("decay_scheduler", EVERY, "backoff", NOT_WIRED),
-    _row("decay_scheduler", EVERY, "update_avg", NOT_WIRED),
-    _row("decay_scheduler", EVERY, "dump_avg_response", NOT_WIRED),
+    _row(
+        "decay_scheduler",
+        "response_precision_floor",
+        "dump_avg_response",
+        "a mean fades below 100 ns, too: it is 0 where it is less than 0.0001 ns",
+    ),
+    _row(
+        "decay_scheduler",
+        "backoff_time_unit_mismatch",
+        "backoff",
+        "thresholds are milliseconds whatever the unit of the means",
+    ),
+    _row("decay_scheduler", "*threshold_zero", "priority", UNCHARGED),
+    _row("decay_scheduler", "threshold_negative", "priority", UNCHARGED),
     _row(
         "decay_scheduler",
         EVERY,
@@ -90,7 +105,7 @@ NOT_SHARED = (
     _row(
         "decay_scheduler",
         "null_identity",
-        "complete dump_users dump_total_decayed dump_unique_users dump_raw",
+        "complete dump_users dump_total_decayed dump_unique_users dump_raw priority",
         "a missing identity is charged like any other",
     ),
     _row(
@@ -115,8 +130,8 @@ NOT_SHARED = (
     _row(
         "decay_scheduler",
         "negative_cost_weight",
-        "complete dump_users dump_total_decayed dump_unique_users dump_raw dump_cached_priority",
-        "columns only grow: nothing is charged a negative cost",
+        "dump_users dump_total_decayed dump_unique_users dump_cached_priority",
+        "a sweep leaves no decayed cost below 0: who is given something back has no credit",
     ),
 )
 

@@ -1,7 +1,7 @@
 """The shared table with the sweep that gives levels, as subject of the call queue's cases.
 
-A call goes a reader's way: the level that was published for its user, then the table. A swap is a
-change of policy in place.
+A call goes a reader's way: the level that was published for its user, the gate, then the table. A
+swap is a change of policy in place.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ class SharedCallQueue(CallsOfTable):
         self.costs = SweptCosts(self.port)
 
     def enqueue(self, step: Step) -> dict[str, Any]:
-        """A reader's way: the published level, then the table."""
+        """A reader's way: the published level, the gate, then the table; `offer` has no gate."""
         row = self.costs.row(step)
-        level = self.port.shared.names.level(row)
+        level = self.costs.level(row)
+        if self.backoff and step.get("via") != "offer" and self.costs.backs_off(level):
+            return {"priority": level, **OVERFLOW}
         if step.get("via") == "offer":
             result: object = self.offer({"id": step["id"], "prio": level})
         elif self.stage(step["id"], level, row):

@@ -19,14 +19,14 @@ from faircall.server.settings.draft import Machine
 from faircall.server.settings.layers import Entry, Layer, flag_layer
 from faircall.server.settings.load import settle
 from faircall.server.settings.processors import Processors
-from faircall.shm.layout import Geometry
+from faircall.shm.layout import LANES, MAX_LEVELS, Geometry
 from faircall.shm.policy import QueuePolicy
 from faircall.shm.shared import Shared
 
 from . import oracle
 from .recorded import Case
 
-LEVELS = 15  # the segment has room for these, whatever a case begins with
+LEVELS = MAX_LEVELS - LANES  # the segment has room for these, whatever a case begins with
 IDENTITIES = 512
 LEAST_SLOTS = 64
 MACHINE = Machine(
@@ -61,6 +61,7 @@ def settings_of(keys: Mapping[str, str], capacity: int) -> tuple[Settings, PortS
     flags = {
         "server.bind": (["tcp://127.0.0.1:8020"], "--bind"),
         "ipc.8020.callqueue.total-capacity": (capacity, "--set"),
+        **{key: (text, "--set") for key, text in oracle.RUNNING_SYSTEM.items()},
     }
     layers = [flag_layer(flags).checked(), Layer.of(entries, hadoop=True).checked()]
     settings = settle(layers, MACHINE)
@@ -97,7 +98,7 @@ class SharedPort:
             readers=1,
             handlers=1,
             slots=slots,
-            levels=LEVELS + 1,
+            levels=LEVELS,
             identities=IDENTITIES,
             methods=32,
             small_pages=16,

@@ -1,25 +1,40 @@
 """The columns and the janitor's sweep as subjects of the recorded cases of the schedulers.
 
-complete    what the call cost is charged in the column of a reader; here by the pure cost
-            provider, as columns take what they are given
+complete    what the call cost is charged in the column of a reader, and its response time in that
+            of a handler; here by the pure cost provider and in Hadoop's whole units, as columns
+            take what they are given
 decay       one period passes, and the janitor's sweep is due
-priority    the level that the janitor published, which is what a reader gives a new call
+update_avg  the janitor ends a window of response times, without a sweep
+backoff     a reader asks its gate
+priority    the janitor looks at who is new, and a reader takes the level that it published
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
-from faircall.scheduling.cost import CostProvider, DefaultCostProvider
+import numpy as np
+
+from faircall.scheduling.backoff import Reason
+from faircall.scheduling.cost import CostProvider, DefaultCostProvider, Phase
 from faircall.scheduling.decay_settings import DecaySettings
 from faircall.scheduling.identity import IdentityProvider, UserIdentityProvider, identify
+from faircall.scheduling.units import TimeUnit
+from faircall.server.janitor.level_times import LevelTimes
 from faircall.server.janitor.sweep import Sweep
+from faircall.server.janitor.unswept import EVERY_NS
+from faircall.server.reader.backoff import Gate
+from faircall.server.reader.drain_rate import DrainRate
+from faircall.server.reader.start import backoff_rules
+from faircall.shm.layout import LEVEL, MAX_LEVELS
 from faircall.shm.names import OTHERS
 
 from . import oracle
 from .pure_schedulers import Step, caller_of, conf_of, times_of
 from .recorded import Case
 from .shared_port import NotExpressed, SharedPort, keys_of, settings_of
+from .shared_terms import digits
 
 CAPACITY = 4096
 _SIGNED = 1 << 63
@@ -47,12 +62,29 @@ class SweptCosts:
 
     def complete(self, step: Step) -> None:
         row, cost = self.row(step), self.cost_provider.cost(times_of(step))
+        level = min(max(step.get("prio", 0), 0), MAX_LEVELS - 1)  # calls have no other
         for call in range(step.get("n", 1)):
             process = call % 2  # of the columns, any will do
             self.shared.columns.charge(process, row, cost)
+            self.shared.columns.responded(0, level, self._response_ns(step))
+
+    def _response_ns(self, step: Step) -> int:
+        """Whole units of each phase, as Hadoop counts; the server has nanoseconds of the whole."""
+        times, unit = times_of(step), self._unit()
+        return (times.get(Phase.QUEUE, unit) + times.get(Phase.PROCESSING, unit)) * unit
+
+    def _unit(self) -> TimeUnit:
+        return TimeUnit[self.port.settings.rpc.metrics_timeunit]
+
+    def update_avg(self, step: Step) -> None:
+        settings = self.port.ipc.decay_scheduler
+        factor = settings.decay_factor if step["decay"] else 0.0
+        times = LevelTimes(self.shared)
+        times.configure(dataclasses.replace(settings, decay_factor=factor), decides=True)
+        times.fold()
 
     def decay(self, step: Step) -> None:
-        self.now_ns = self.sweep.next_ns()
+        self.now_ns = self.sweep.next_sweep_ns()
         assert self.sweep.tick(self.now_ns)
         self._called = self.shared.columns.call_totals()
 
@@ -60,9 +92,29 @@ class SweptCosts:
 
     def priority(self, step: Step) -> int:
         row = self.shared.names.identities.find(self.name(step))
-        return self.shared.names.level(row) if row >= 0 else 0
+        return self.level(row) if row >= 0 else 0
 
-    priority_before_sweep = priority
+    def level(self, row: int) -> int:
+        """The level that a reader finds after the janitor's next look."""
+        self.now_ns += EVERY_NS
+        assert not self.sweep.tick(self.now_ns)
+        return self.shared.names.level(row)
+
+    def backoff(self, step: Step) -> bool:
+        return self.backs_off(step["prio"])
+
+    def backs_off(self, level: int) -> bool:
+        """Whether a reader refuses a call of that level because of response times."""
+        gate = Gate(self.shared, backoff_rules(self.port.standing()), DrainRate(self.shared))
+        gate.begin()
+        refusal = gate.look(0, level, self.now_ns)
+        return refusal is not None and refusal.reason is Reason.RESPONSE_TIME
+
+    def dump_avg_response(self, step: Step) -> list[float]:
+        place, levels = self.shared.segment.layout.level_words, len(step["expect"])
+        words = self.shared.segment.records(LEVEL, place, MAX_LEVELS)
+        means_ns = words["mean_ns"].view(np.float64)[:levels]
+        return [digits(mean_ns / self._unit()) for mean_ns in means_ns.tolist()]
 
     def dump_users(self, step: Step) -> dict[str, int]:
         return self._decayed()
@@ -73,8 +125,7 @@ class SweptCosts:
         found = {}
         for name in step["expect"]:
             row = self.shared.names.identities.find(name)
-            pending = int(charged[row]) - int(rows["seen"][row])
-            found[name] = signed(int(rows["raw"][row])) + pending
+            found[name] = signed(rows["raw"][row], charged[row], rows["seen"][row])
         return found
 
     def dump_cached_priority(self, step: Step) -> dict[str, int]:
@@ -93,8 +144,7 @@ class SweptCosts:
     def not_expressed(self, step: Step) -> None:
         raise NotExpressed(step["op"])
 
-    set_static = admin_priority = update_avg = backoff = not_expressed
-    metrics = dump_avg_response = not_expressed
+    set_static = admin_priority = metrics = not_expressed
 
     # -- the words ---------------------------------------------------------------------------------
 
@@ -107,7 +157,7 @@ class SweptCosts:
         rows, columns = self.shared.names.identities.rows, self.shared.columns
         charged, called = columns.cost_totals(), columns.call_totals()
         return {
-            name: signed(int(rows["decayed"][row])) + int(charged[row]) - int(rows["seen"][row])
+            name: signed(rows["decayed"][row], charged[row], rows["seen"][row])
             for name, row in self._rows()
             if rows["decayed"][row] or called[row] != self._called[row]
         }
@@ -159,6 +209,7 @@ class SharedHistory:
         return 0 if row < 0 else self.shared.names.level(row)
 
 
-def signed(word: int) -> int:
-    """A word of 64 bits as the signed integer that it holds."""
-    return word - 2 * _SIGNED if word >= _SIGNED else word
+def signed(folded: np.uint64, charged: np.uint64, seen: np.uint64) -> int:
+    """A cost with what was charged since the sweep: words are sums modulo 2^64, of either sign."""
+    total = (int(folded) + int(charged) - int(seen)) % (2 * _SIGNED)
+    return total - 2 * _SIGNED if total >= _SIGNED else total

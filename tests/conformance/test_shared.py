@@ -124,14 +124,6 @@ def test_no_row_is_stale(row: NotShared) -> None:
         assert not agree, f"these cases pass without this row: {agree}"
 
 
-@parameters("hadoop", "decay_scheduler.json")
-def test_before_the_first_sweep_everybody_has_level_0(case: Case) -> None:
-    """What the table allows to differ is not just anything."""
-    for found in replayed(case, SharedDecay):
-        if found.op == "priority_before_sweep":
-            assert found.answered == 0
-
-
 def test_a_wrong_answer_of_the_table_is_a_mismatch() -> None:
     """The comparison itself: a doctored case must not pass."""
     steps = [

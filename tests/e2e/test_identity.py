@@ -160,6 +160,7 @@ def test_a_provider_of_ones_own_and_a_proxy(serve: Serve, tmp_path: Path) -> Non
     ("settings", "complaint"),
     [
         ('[ipc]\nidentity-provider.impl = "no.such:thing"', "No module named 'no'"),
+        ('[ipc]\nscheduler.impl = "no.such:Scheduler"', "No module named 'no'"),
         ('[identity]\ntoken-file = "no-such-file"', "no-such-file cannot be read"),
     ],
 )

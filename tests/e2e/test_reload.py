@@ -278,3 +278,44 @@ def test_a_log_level_reaches_every_process(d: Configured) -> None:
     with Raw(d.daemon.tcp) as raw:
         raw.ask("die", signal.SIGKILL)
     d.daemon.event("handler died")
+
+
+def test_a_flood_is_levelled_long_before_the_next_sweep(d: Configured) -> None:
+    d.change("decay-scheduler.period-ms = 3600000\n")
+    sweeps = d.daemon.stats()["ports"][0]["sweeps"]["done"]
+    with Raw(d.daemon.tcp) as flood, Raw(d.daemon.unix) as light:
+        flood.ask("faircall.hello", "flood")
+        light.ask("faircall.hello", "rare")
+        for _ in range(100):
+            flood.call("echo", 1)
+        light.call("echo", 1)
+        until(lambda: flood.call("about")["level"] == 3, "a look")
+        assert light.call("about")["level"] == 0
+    assert d.daemon.stats()["ports"][0]["sweeps"]["done"] == sweeps
+
+
+def _wait_for_level(raw: Raw, level: int) -> None:
+    until(lambda: raw.call("about")["level"] == level, level)  # a new name earns its row
+
+
+MINE = """
+class Named:
+    def levels(self, costs, calls, names):
+        return [2 if name == "chosen" else 0 for name in names]
+"""
+
+
+def test_a_scheduler_of_ones_own_comes_and_goes(d: Configured, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    with Raw(d.daemon.tcp) as raw:
+        raw.ask("faircall.hello", "chosen")
+        raw.call("echo", 1)
+        for name, level in (("mine:Named", 2), ("DefaultRpcScheduler", 0), ("mine:Named", 2)):
+            d.change(f"scheduler.impl = '{name}'\n{QUICK}")
+            _wait_for_level(raw, level)
+        before = d.daemon.child("janitor")
+        os.kill(before, signal.SIGKILL)
+        _replaced(d.daemon, "janitor", before)
+        d.change(f"scheduler.impl = 'mine:Absent'\n{QUICK}")
+        assert len(d.logged("scheduler cannot be loaded")) == 1
+        assert raw.call("about")["level"] == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,15 +11,18 @@ import pytest
 from faircall.scheduling.decay_scheduler import DecayRpcScheduler
 from faircall.scheduling.decay_settings import DecaySettings
 from faircall.scheduling.identity import Caller
+from faircall.server.config import Settings
 from faircall.server.janitor.history_levels import HistoryLevels
 from faircall.server.janitor.method_times import EVERY_NS, MethodTimes
 from faircall.server.janitor.sweep import Sweep
 from faircall.server.port import Port
 from faircall.shm.columns import Counter
+from faircall.shm.draws import SERVICE
 
 from ..conftest import Load
 from .supervised import SMALL
 
+UNBOUNDED = "scheduler.service-users.max-share = 1.0"
 PERIOD_NS = 5_000_000_000
 Make = Callable[..., Port]
 
@@ -60,8 +64,6 @@ def test_a_level_follows_from_the_share_of_all_costs(make: Make) -> None:
     port = make()
     sweep = Sweep(port)
     rows = charge(port, heavy=6000, middle=2600, light=1300, rare=100)
-    assert not sweep.tick(at(port, 0.9))
-    assert levels(port, rows) == dict.fromkeys(rows, 0)
     assert sweep.tick(at(port, 1))
     assert levels(port, rows) == {"heavy": 3, "middle": 2, "light": 1, "rare": 0}
 
@@ -114,10 +116,29 @@ def test_a_successor_goes_on_in_the_same_beat(make: Make) -> None:
 
 
 def test_service_users_are_level_0_and_nobodys_share(make: Make) -> None:
-    port = make('decay-scheduler.service-users = ["robot"]')
+    port = make(f'decay-scheduler.service-users = ["robot"]\n{UNBOUNDED}')
     rows = charge(port, robot=1000, alice=6, bob=4)
     Sweep(port).tick(at(port, 1))
     assert levels(port, rows) == {"robot": 0, "alice": 3, "bob": 2}
+
+
+def test_service_users_whose_share_is_bounded_are_in_their_lane(make: Make) -> None:
+    """From the first look after their first call on, before any sweep."""
+    port = make('decay-scheduler.service-users = ["robot"]')
+    sweep, lane = Sweep(port), port.shared.geometry.levels + SERVICE
+    rows = charge(port, robot=9000, heavy=90, rare=10)
+    assert not sweep.tick(at(port, 0.5))
+    assert levels(port, rows)["robot"] == lane
+    sweep.tick(at(port, 1))
+    assert levels(port, rows) == {"robot": lane, "heavy": 3, "rare": 0}
+    port.refresh(_with(port, service_users_max_share=1.0))
+    sweep.refresh()
+    assert levels(port, rows) == {"robot": 0, "heavy": 3, "rare": 0}
+
+
+def _with(port: Port, **scheduler: object) -> Settings:
+    ipc = replace(port.ipc, scheduler=replace(port.ipc.scheduler, **scheduler))  # type: ignore[arg-type]
+    return replace(port.settings, ports={ipc.port: ipc})
 
 
 def test_without_a_scheduler_costs_are_kept_and_all_are_level_0(make: Make) -> None:

@@ -65,11 +65,11 @@ def test_another_period_begins_when_the_last_sweep_was_due(make: Make, load: Loa
     assert refresh.sweep.tick(at(port, 2.5))
     refresh("decay-scheduler.period-ms = 1000\n")
     assert not refresh.sweep.tick(at(port, 2.19))
-    assert refresh.sweep.next_ns() == at(port, 2.2)
+    assert refresh.sweep.next_sweep_ns() == at(port, 2.2)
     assert refresh.sweep.tick(at(port, 2.2))
     refresh("decay-scheduler.period-ms = 10_000\n")
-    assert refresh.sweep.next_ns() == at(port, 4.2)
-    assert Sweep(port).next_ns() == at(port, 4.2)
+    assert refresh.sweep.next_sweep_ns() == at(port, 4.2)
+    assert Sweep(port).next_sweep_ns() == at(port, 4.2)
 
 
 def test_the_history_of_calls_stays_while_the_scheduler_does(make: Make, load: Load) -> None:
