@@ -55,7 +55,7 @@ def serve(ctx: click.Context, /, target: str, **_: Any) -> None:
         fail(f"serve needs Linux; this is {sys.platform}", Exit.USAGE)
     settings = settings_from(ctx)
     limit_blas_threads(settings.handlers.blas_threads)  # before anything imports numpy
-    from .supervisor.supervisor import serve as run
+    from .supervisor.serve import serve as run
 
     ctx.exit(run(settings, target, source=source_of(ctx)))
 

@@ -36,7 +36,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 class Served:
-    """Stands in for `faircall.server.supervisor.supervisor` and keeps what it was given."""
+    """Stands in for `faircall.server.supervisor.serve` and keeps what it was given."""
 
     settings: Settings
     target: str
@@ -50,7 +50,7 @@ class Served:
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     stand_in = Served()
-    monkeypatch.setitem(sys.modules, "faircall.server.supervisor.supervisor", stand_in)
+    monkeypatch.setitem(sys.modules, "faircall.server.supervisor.serve", stand_in)
     return stand_in
 
 

@@ -7,13 +7,20 @@ The fields of one log line, such as
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...shm import states
 from ...shm.layout import SLOT, word_of
 from ...shm.shared import Shared
+from ..log import Long, text_fields
+
+if TYPE_CHECKING:
+    from .children import Child, Process
+
+log = logging.getLogger("faircall.supervisor")
 
 _ARRIVED, _CALL, _IDENTITY = (word_of(SLOT, name) for name in ("arrived_ns", "call", "identity"))
 _LOW = 0xFFFF_FFFF
@@ -45,3 +52,24 @@ def cause_of_death(result: os.waitid_result) -> dict[str, Any]:
         return {"signal": signal.Signals(result.si_status)}
     except ValueError:  # a real-time signal
         return {"signal": result.si_status}
+
+
+def log_death(child: Child, process: Process, facts: dict[str, Any], expected: bool) -> None:
+    """Whose death was not `expected` is a warning, with its stack if it left one."""
+    fields = {**child.fields, "pid": process.pid, **facts}
+    if expected or process.failure:  # what it said is logged by who is told of it
+        log.debug(f"{child.role} ended", fields)
+        return
+    fields["restarts"] = child.restarts.count
+    if process.doom:
+        fields["killed"] = process.doom
+    if child.stacks and (stack := child.stacks.take()):
+        fields["stack"] = Long(stack)
+    log.warning(f"{child.role} died", fields)
+
+
+def why_not_ready(child: Child, process: Process, cause: dict[str, Any]) -> str:
+    """Why a process ended before it was ready: what it said, or what is known of it."""
+    if process.failure:
+        return process.failure
+    return f"{child.label} ended before it was ready: {process.doom or text_fields(cause)}"

@@ -18,9 +18,8 @@ from ..admin.link import REFRESH as ASKS
 from ..admin.link import REFRESHED as ANSWERS
 from ..admin.link import SETTINGS as TELLS
 from ..janitor.reaps import REAPED, REFRESH, REFRESHED, Reaps, parse_answer
-from ..log import Long, text_fields
 from ..port import Port
-from .autopsy import cause_of_death, running_call
+from .autopsy import cause_of_death, log_death, running_call, why_not_ready
 from .children import FAILED, READY, Child, Process, bury, fork
 from .lifecycle import ChildEvent, ChildState
 from .roles import Body, Duty, descriptors, perform
@@ -204,24 +203,10 @@ class Roster:
         expected = self.stopping or process.ending
         delay_ns = child.restarts.died(ready_ns=ready_ns, serving=bool(call))
         child.due_ns = now_ns + delay_ns
-        self._log_death(child, process, cause | call, expected)
+        log_death(child, process, cause | call, expected)
         self._have_reaped(child, process)
         if ready_ns is None and not expected:
-            self._failed(child, _why(child, process, cause))
-
-    def _log_death(
-        self, child: Child, process: Process, facts: dict[str, Any], expected: bool
-    ) -> None:
-        fields = {**child.fields, "pid": process.pid, **facts}
-        if expected or process.failure:  # what it said is logged by who is told of it
-            log.debug(f"{child.role} ended", fields)
-            return
-        fields["restarts"] = child.restarts.count
-        if process.doom:
-            fields["killed"] = process.doom
-        if child.stacks and (stack := child.stacks.take()):
-            fields["stack"] = Long(stack)
-        log.warning(f"{child.role} died", fields)
+            self._failed(child, why_not_ready(child, process, cause))
 
     def _have_reaped(self, child: Child, process: Process) -> None:
         """Have the janitor settle what the dead one left; its own successor begins by that."""
@@ -248,10 +233,3 @@ class Roster:
 def _reply(process: Process, number: bytes, answer: dict[str, Any]) -> None:
     """To an admin that may be gone by now."""
     process.send(ANSWERS + number + b" " + json.dumps(answer).encode())
-
-
-def _why(child: Child, process: Process, cause: dict[str, Any]) -> str:
-    """Why a process ended before it was ready: what it said, or what is known of it."""
-    if process.failure:
-        return process.failure
-    return f"{child.label} ended before it was ready: {process.doom or text_fields(cause)}"

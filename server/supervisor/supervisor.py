@@ -7,25 +7,21 @@ the phase changes. What it does is driven by pidfds, channels, queued signals an
 
 from __future__ import annotations
 
-import gc
 import logging
 import signal
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ...shm.segment import sweep_stale
-from ...shm.selftest import NoRobustMutexes, check_robust_mutexes
 from ...shm.states import Phase
-from ..acceptor.unix_listener import remove_stale
-from ..log import Long, setup_logging
-from ..port import Port, open_ports
+from ..log import Long
+from ..port import Port
 from . import ending
 from .children import Child
-from .failures import CANNOT_START, CannotStart
+from .failures import CANNOT_START
 from .lifecycle import WANTED, ChildState, Event, following
 from .reload import Reloads
-from .roles import Body, bodies_for, preload
+from .roles import Body
 from .roster import Roster
 from .signals import SignalQueue
 from .sources import Sources
@@ -33,7 +29,6 @@ from .watch import TICK_NS, Watch
 
 if TYPE_CHECKING:
     from ..config import Settings
-    from ..settings.load import Source
 
 log = logging.getLogger("faircall.supervisor")
 
@@ -226,39 +221,3 @@ class Supervisor:
         if now_ns - self._entered_ns >= ending.END_NS:
             for _, process in self._roster.living():
                 process.kill("it did not end")
-
-
-def serve(
-    settings: Settings,
-    target: str,
-    on_ready: Callable[[list[str]], None] = lambda addresses: None,
-    source: Source | None = None,
-) -> int:
-    """Serve `target` ("module:service") in the foreground until a signal ends it: exit status.
-
-    From `source` the settings came, and are read again at a reload.
-    """
-    setup_logging(settings.log.format, settings.log.level)
-    for note in settings.notes:
-        log.warning("configuration", {"note": note})
-    sweep_stale()
-    preload()
-    try:
-        check_robust_mutexes()
-        ports = open_ports(settings)
-    except (CannotStart, NoRobustMutexes) as error:
-        log.error("cannot start", {"reason": Long(error)})
-        return CANNOT_START
-    for port in ports:
-        log.info("starting", {**port.describe(), "service": target})
-        for remark in port.remarks():
-            log.warning("remark", {"port": port.number, "text": remark})
-    read_again = source.read_again if source else None
-    gc.collect()
-    gc.freeze()  # what the children share is not copied for the sake of reference counts alone
-    try:
-        return Supervisor(settings, ports, bodies_for(target), on_ready, read_again).run()
-    finally:
-        for port in ports:
-            port.close()
-        remove_stale(settings.admin.socket)  # of an admin that was killed at the last moment
