@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from .daemon import Daemon, serving
+from .daemon import Daemon, serving, until
+from .raw import Raw
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -48,6 +49,8 @@ def pattern_of(output: str) -> str:
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     with serving(tmp_path_factory.mktemp("readme"), EXAMPLE, "--handlers", "2") as daemon:
+        with Raw(daemon.tcp) as raw:
+            assert raw.call("add", 1, 2) == 3  # statistics show a caller
         yield daemon
 
 
@@ -67,12 +70,19 @@ def test_a_command_prints_what_the_readme_shows(example: Daemon, command: str, o
     if command.startswith("curl") and not shutil.which("curl"):
         pytest.skip("needs curl")
     port = port_of(example)
-    done = subprocess.run(
-        ["/bin/sh", "-c", command.replace(":8020", f":{port}")],
-        env=environment(example), capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    printed = (done.stdout + done.stderr).replace(f":{port}", ":8020")
-    assert re.search(pattern_of(output), printed, re.DOTALL), printed
+
+    def printed() -> str:
+        done = subprocess.run(
+            ["/bin/sh", "-c", command.replace(":8020", f":{port}")],
+            env=environment(example), capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        return (done.stdout + done.stderr).replace(f":{port}", ":8020")
+
+    if "users.top" in output:  # the janitor has yet to look at the only caller
+        until(lambda: re.search(pattern_of(output), printed(), re.DOTALL), output)
+        return
+    said = printed()
+    assert re.search(pattern_of(output), said, re.DOTALL), said
 
 
 def test_the_python_client_gets_answers(example: Daemon) -> None:
