@@ -225,12 +225,12 @@ RELOADS = (
     QUICK + "scheduler.impl = 'HistoryRpcScheduler'\nbackoff.enable = false\n",
     QUICK + "scheduler.impl = 'DefaultRpcScheduler'\ncallqueue.scan = 'cursor'\n",
     QUICK + FIFO,
-    QUICK + "scheduler.priority.levels = 15\n",
+    QUICK + "scheduler.priority.levels = 14\n",
 )
 
 
 def levels_of(port: str) -> int:
-    return {TWO + QUICK: 2, QUICK + FIFO: 1, RELOADS[-1]: 15}.get(port, 4)
+    return {TWO + QUICK: 2, QUICK + FIFO: 1, RELOADS[-1]: 14}.get(port, 4)
 
 
 def test_under_load_every_call_is_answered_once_and_none_fails(d: Configured) -> None:

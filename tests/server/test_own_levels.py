@@ -19,6 +19,8 @@ from .small_port import SMALL
 from .test_sweep import Make, at, charge, levels, make
 from .test_sweep_refresh import Refresh
 
+UNBOUNDED = "scheduler.service-users.max-share = 1.0\n"  # as in Hadoop, level 0
+
 __all__ = ["make"]
 
 NUMBER = iter(range(1000))
@@ -111,7 +113,9 @@ def test_it_is_asked_at_each_sweep_with_costs_calls_and_names(make: Make, mine: 
 
 def test_it_has_the_settings_of_its_port_and_its_answers_are_clamped(make: Make, mine: str) -> None:
     more = "decay-scheduler.period-ms = 10_000\nscheduler.priority.levels = 5\n"
-    port = make(impl(mine, "ByName") + more + 'decay-scheduler.service-users = ["robo"]')
+    port = make(
+        impl(mine, "ByName") + more + UNBOUNDED + 'decay-scheduler.service-users = ["robo"]'
+    )
     rows = charge(port, x=1, abcdefgh=1, robo=1)
     Sweep(port).tick(at(port, 2))
     assert levels(port, rows) == {"x": 3, "abcdefgh": 4, "robo": 0}

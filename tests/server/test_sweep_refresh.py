@@ -13,6 +13,8 @@ from ..conftest import Load
 from .small_port import SMALL
 from .test_sweep import Make, at, charge, levels, make
 
+UNBOUNDED = "scheduler.service-users.max-share = 1.0\n"  # as in Hadoop, level 0
+
 __all__ = ["make"]
 
 HISTORY = 'scheduler.impl = "HistoryRpcScheduler"\nhistory-scheduler.thresholds = [10, 40, 75]\n'
@@ -40,7 +42,7 @@ def test_levels_follow_at_once_from_costs_that_stay(make: Make, load: Load) -> N
     for text, expected in (
         (two, (1, 1, 0, 0)),
         ('scheduler.impl = "DefaultRpcScheduler"\n', (0, 0, 0, 0)),
-        ('decay-scheduler.service-users = ["heavy"]\n', (0, 3, 2, 0)),
+        (UNBOUNDED + 'decay-scheduler.service-users = ["heavy"]\n', (0, 3, 2, 0)),
         (HISTORY, (0, 0, 0, 0)),
         ("", (3, 2, 1, 0)),
     ):

@@ -16,6 +16,8 @@ from ..conftest import Load
 from .small_port import SMALL
 from .test_sweep import PERIOD_NS, Make, at, charge, levels, make
 
+UNBOUNDED = "scheduler.service-users.max-share = 1.0\n"  # as in Hadoop, level 0
+
 __all__ = ["make"]
 
 
@@ -84,7 +86,7 @@ def test_levels_are_those_of_the_scheduler_of_the_policies(make: Make) -> None:
 
 
 def test_service_users_are_level_0_and_nobodys_share(make: Make) -> None:
-    port = make('decay-scheduler.service-users = ["robot"]')
+    port = make(UNBOUNDED + 'decay-scheduler.service-users = ["robot"]')
     rows = charge(port, robot=1000, alice=6, bob=4)
     look(port, Sweep(port), 1)
     assert levels(port, rows) == {"robot": 0, "alice": 3, "bob": 2}
