@@ -48,6 +48,7 @@ W_LIMITERS, W_PRINCIPAL, W_CLAIMED, W_RESERVED = (
 )
 QUEUE_LOCK = 0
 IDENTITY_WORDS = IDENTITY.itemsize // WORD
+LANE_PART = 4  # of a lane, that one principal may have
 
 # Verdicts of `enqueue`, one per call.
 ACCEPTED, LEVEL_FULL, PRINCIPAL_FULL = range(3)
@@ -155,8 +156,8 @@ class CallTable:
     def enqueue(self, calls: Sequence[tuple[int, int]], verdicts: list[int]) -> int:
         """Offer staged `calls`, (slot, level) each; `verdicts[i]` says what became of the i-th.
 
-        A level that is full passes the call on to the next lower one, a lane to level 0. Returns
-        the handlers to wake, as a bitmap of indices. The slots' other words were stored before.
+        A level that is full passes the call on to the next lower one. Returns the handlers to wake,
+        as a bitmap of indices. The slots' other words were stored before.
         """
         q = self.q
         with self.queue_lock:
@@ -176,19 +177,31 @@ class CallTable:
         """(verdict, level where there is room) of one call, by count and by its principal's."""
         q = self.q
         row = q[own + W_PRINCIPAL] & 0xFFFF_FFFF
+        if self.is_lane(level):
+            if policy.lane_shares[level - self.geometry.levels]:
+                return self._admit_to_lane(policy, row, level), level
+            level = 0
         if q[self.waiting0 + row * IDENTITY_WORDS] >= policy.max_principal:
             return PRINCIPAL_FULL, level
-        if self.is_lane(level):
-            lane = level - self.geometry.levels
-            if policy.lane_shares[lane] and self._has_room(level, policy.capacities[0]):
-                return ACCEPTED, level
-            level = 0
         levels = policy.levels
         for at in range(min(level, levels - 1), levels):
             if self._has_room(at, policy.capacities[at]):
                 return ACCEPTED, at
             q[self.overflowed_word + at] += 1
         return LEVEL_FULL, level
+
+    def _admit_to_lane(self, policy: QueuePolicy, row: int, level: int) -> int:
+        """A full lane refuses: it takes no draws of the levels.
+
+        What a principal has waiting in the levels does not keep it out. How much it has in the
+        lane is told by its turns: at most LANE_PART of the lane.
+        """
+        q, capacity = self.q, policy.capacities[0]
+        last = self.last_turn0 + row * MAX_LEVELS + level
+        ahead = q[last] + 1 - q[self.rings.turn_word + level] if policy.in_turn else 0
+        if ahead > max(1, capacity // LANE_PART):
+            return PRINCIPAL_FULL
+        return ACCEPTED if self._has_room(level, capacity) else LEVEL_FULL
 
     def _has_room(self, level: int, capacity: int) -> bool:
         q, both = self.q, self.rings.waiting_word + level * CLASSES

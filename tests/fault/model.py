@@ -11,7 +11,7 @@ from faircall.shm.layout import LANES, MAX_LEVELS
 from faircall.shm.policy import QueuePolicy
 from faircall.shm.rings import SLOT_WORDS, W_SEQ, W_TURN
 from faircall.shm.states import HELD, QUEUED
-from faircall.shm.table import ACCEPTED, LEVEL_FULL, PRINCIPAL_FULL
+from faircall.shm.table import ACCEPTED, LANE_PART, LEVEL_FULL, PRINCIPAL_FULL
 
 from .calls import Call
 from .world import World
@@ -56,20 +56,28 @@ class QueueModel:
 
     def enqueue(self, call: Call) -> int:
         """Admit `call`, or not: the verdict."""
+        levels, wanted = self.policy.levels, call.level
+        if wanted >= self.lane0:
+            if self.policy.lane_shares[wanted - self.lane0]:
+                return self._enter_lane(call)
+            wanted = 0
         mine = [place for place in self.everybody() if place.call.who == call.who]
         if len(mine) >= self.policy.max_principal:
             return PRINCIPAL_FULL
-        levels, wanted = self.policy.levels, call.level
-        if wanted >= self.lane0:
-            if self.policy.lane_shares[wanted - self.lane0] and self._has_room(wanted, 0):
-                self._admit(call, wanted)
-                return ACCEPTED
-            wanted = 0
         for level in range(min(wanted, levels - 1), levels):
             if self._has_room(level, level):
                 self._admit(call, level)
                 return ACCEPTED
         return LEVEL_FULL
+
+    def _enter_lane(self, call: Call) -> int:
+        turns = self.last_turn.get((call.who, call.level), 0) + 1 - self.level_turn[call.level]
+        if self.policy.in_turn and turns > max(1, self.policy.capacities[0] // LANE_PART):
+            return PRINCIPAL_FULL
+        if not self._has_room(call.level, 0):
+            return LEVEL_FULL
+        self._admit(call, call.level)
+        return ACCEPTED
 
     def _has_room(self, level: int, like: int) -> bool:
         there = [place for place in self.everybody() if place.level == level]

@@ -121,8 +121,8 @@ MUTANTS = [
     mutant(
         "a lane that is off takes no calls",
         "table.py",
-        "if policy.lane_shares[lane] and self._has_room",
-        "if self._has_room",
+        "if policy.lane_shares[level - self.geometry.levels]:",
+        "if True:",
     ),
     mutant(
         "a rebuild leaves the lanes where they are",

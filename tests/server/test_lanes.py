@@ -93,16 +93,16 @@ def test_a_service_user_is_in_its_lane_and_level_0_to_everybody_else(make_world:
     assert [seen.level for seen in world.seen] == [0]
 
 
-def test_the_refusal_of_a_full_lane_speaks_of_level_0(make_world: Make) -> None:
+def test_the_refusal_of_a_lane_speaks_of_level_0(make_world: Make) -> None:
     policy = QueuePolicy(capacities=(1,), weights=(1,), max_principal=16, lane_shares=(0, 100))
     world = make_world(policy=policy, reserved=BEATS)
     client = world.connect()
-    client.send(b"".join(call("brief", id=id_) for id_ in (1, 2, 3)))
+    client.send(b"".join(call("brief", id=id_) for id_ in (1, 2)))
     world.read()
     (refused,) = client.answers()
-    assert refused["id"] == 3
+    assert refused["id"] == 2
     assert (refused["error"]["data"]["reason"], refused["error"]["data"]["level"]) == (
-        "queue_full",
+        "too_many_in_flight",
         0,
     )
 

@@ -9,7 +9,7 @@ import pytest
 
 from faircall.shm.draws import RESERVED, SERVICE
 from faircall.shm.policy import QueuePolicy
-from faircall.shm.table import ACCEPTED, LEVEL_FULL
+from faircall.shm.table import ACCEPTED, LEVEL_FULL, PRINCIPAL_FULL
 
 from ..fault.world import POLICY, SMALL, World
 from .conftest import MakeWorld
@@ -101,27 +101,41 @@ def test_what_would_go_to_a_lane_that_is_off_goes_to_level_0(make_world: MakeWor
     ]  # fmt: skip
 
 
-def test_a_lane_that_is_full_passes_calls_on_to_level_0(make_world: MakeWorld) -> None:
-    policy = QueuePolicy(weights=(1,), capacities=(2,), max_principal=16)
+def test_a_lane_that_is_full_refuses_and_takes_nothing_of_the_levels(
+    make_world: MakeWorld,
+) -> None:
+    policy = QueuePolicy(weights=(1,), capacities=(4,), max_principal=16)
     world = make_world(lanes(reserved=100, policy=policy))
-    calls = [world.call(level=LANE["reserved"], who=1 + at % 3) for at in range(5)]
-    assert world.reader(0).offer(calls) == [ACCEPTED] * 4 + [LEVEL_FULL]
+    calls = [world.call(level=LANE["reserved"], who=1 + at) for at in range(4)]
+    assert world.reader(0).offer(calls) == [ACCEPTED] * 4
+    assert world.reader(0).offer([world.call(level=LANE["reserved"], who=5)]) == [LEVEL_FULL]
+
+
+def test_a_principal_has_a_part_of_a_lane_whatever_it_has_elsewhere(make_world: MakeWorld) -> None:
+    policy = QueuePolicy(weights=(1,), capacities=(8,), max_principal=3)
+    world = make_world(lanes(reserved=100, policy=policy))
+    ordinary = [world.call(level=0) for _ in range(4)]
+    assert world.reader(0).offer(ordinary) == [ACCEPTED] * 3 + [PRINCIPAL_FULL]
+    beats = [world.call(level=LANE["reserved"]) for _ in range(3)]
+    assert world.reader(0).offer(beats) == [ACCEPTED] * 2 + [PRINCIPAL_FULL]
+    other = world.call(level=LANE["reserved"], who=2)
+    assert world.reader(1).offer([other]) == [ACCEPTED]
 
 
 def test_a_lane_that_is_switched_off_is_emptied_first(make_world: MakeWorld) -> None:
     world = make_world(lanes(reserved=100))
-    beats = [world.call(level=LANE["reserved"]) for _ in range(3)]
-    world.reader(0).offer([*beats, world.call(level=0, who=2)])
+    beats = [world.call(level=LANE["reserved"], who=who) for who in (1, 2, 3)]
+    world.reader(0).offer([*beats, world.call(level=0, who=4)])
     world.table.set_policy(ONE_LEVEL)
     assert [tag for _ in beats for tag in world.handler(1).work()] == [call.tag for call in beats]
 
 
 def test_callers_take_turns_in_a_lane(make_world: MakeWorld) -> None:
     world = make_world(lanes(reserved=100))
-    calls = [world.call(level=LANE["reserved"], who=who) for who in (1, 1, 1, 2)]
+    calls = [world.call(level=LANE["reserved"], who=who) for who in (1, 1, 2)]
     world.reader(0).offer(calls)
     order = [tag for _ in calls for tag in world.handler(1).work()]
-    assert order == [calls[at].tag for at in (0, 3, 1, 2)]
+    assert order == [calls[at].tag for at in (0, 2, 1)]
 
 
 def test_a_rebuild_leaves_calls_in_their_lanes(make_world: MakeWorld) -> None:
