@@ -1,7 +1,7 @@
 """Payload pages: where requests and answers lie, in chains of 4 KiB or of 64 KiB pages.
 
-A page's owner word names a slot and a generation. **A page is in use iff that generation is its
-slot's, or the one after it**: the reader's store of FREE, which raises the generation, frees every
+A page's owner word names a slot and a generation. **A page is in use iff that generation is not
+before its slot's** (it is that one, or the one after it): the reader's store of FREE, which raises the generation, frees every
 page of the call at once, whoever dies when; and a page that stays with its slot for the next call
 is stamped one generation ahead first, so that it is never free in between. (A dead reader's slots
 are raised by two.) The free stacks are an index of that truth, guarded by the pages lock.
@@ -32,6 +32,7 @@ REQUEST, ANSWER = 0, 1
 _KIND_SHIFT = 24  # below USED, above the slot
 _SLOT_MASK = 0xFF_FFFF  # layout: fewer than 2^24 calls
 _SLOT_WORDS = SLOT.itemsize // WORD
+_BEHIND = 1 << 31  # a difference of generations from here on is a negative one
 
 
 class _PageClass:
@@ -204,13 +205,19 @@ class PagePool:
             return free - sum(self.free_pages())
 
     def _in_use(self, pages: _PageClass) -> npt.NDArray[np.bool_]:
+        """Read while readers go on: who restamps a page and releases its slot takes no lock.
+
+        The slots' generations are read before the pages'. So a page that is in use may seem to be
+        any number of generations ahead of its slot, and none seems to be behind.
+        """
         owner = pages.records[:, 0]
-        slot = (owner & np.uint64(_SLOT_MASK)).astype(np.intp)
+        slot = (owner & np.uint64(_SLOT_MASK)).astype(np.intp)  # changes only under the lock
         known = slot < len(self._states)  # a scribbled word names no slot, and the page is free
         generation = self._states[slot * known] >> np.uint64(states.GENERATION_SHIFT)
+        owner = pages.records[:, 0].copy()
         ahead = (owner >> np.uint64(32)) - generation & np.uint64(0xFFFF_FFFF)
         used: npt.NDArray[np.bool_] = (
-            known & ((owner & np.uint64(USED)) != 0) & (ahead <= np.uint64(1))
+            known & ((owner & np.uint64(USED)) != 0) & (ahead < np.uint64(_BEHIND))
         )
         return used
 

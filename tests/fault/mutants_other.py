@@ -88,13 +88,13 @@ MUTANTS = [
     mutant(
         "a page stamped for the next call is in use",
         "pages.py",
-        "(ahead <= np.uint64(1))",
+        "(ahead < np.uint64(_BEHIND))",
         "(ahead == np.uint64(0))",
     ),
     mutant(
         "a page of a past generation is free",
         "pages.py",
-        "((owner & np.uint64(USED)) != 0) & (ahead <= np.uint64(1))",
+        "((owner & np.uint64(USED)) != 0) & (ahead < np.uint64(_BEHIND))",
         "((owner & np.uint64(USED)) != 0)",
     ),
     mutant(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -169,3 +170,36 @@ def test_a_scribbled_owner_is_no_owner(world: World, pool: PagePool) -> None:
         pool.rebuild()
     assert pool.free_pages() == (SMALL.small_pages, SMALL.large_pages)
     assert pool.audit() == []
+
+
+class BusyReader:
+    """Stands in for the slots' states: whoever has read them, a reader goes on at once."""
+
+    def __init__(self, world: World, pool: PagePool, slot: int, place: int, calls: int) -> None:
+        self._states, self._world, self._pool = pool._states, world, pool
+        self._slot, self._place, self._calls = slot, place, calls
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __getitem__(self, index: Any) -> Any:
+        read = self._states[index].copy()
+        for _ in range(self._calls):
+            generation = self._world.q[self._world.reader(0).own(self._slot)] >> 32
+            self._pool.restamp(self._place, self._slot, generation + 1)
+            self._world.table.release(self._slot)
+        return read
+
+
+@pytest.mark.parametrize("calls", [1, 2, 50])
+def test_a_rebuild_leaves_a_warm_page_whose_reader_goes_on_meanwhile(
+    world: World, pool: PagePool, calls: int
+) -> None:
+    """A reader takes no lock to keep a page, and a rebuild may sleep between two of its looks."""
+    place = pool.take(2, REQUEST, 100)
+    pool._states = BusyReader(world, pool, 2, place, calls)  # type: ignore[assignment]
+    with pool.lock:
+        pool.rebuild()
+    assert pool.free_pages() == (SMALL.small_pages - 1, SMALL.large_pages)
+    others = [pool.take(1, REQUEST, 100) for _ in range(SMALL.small_pages)]
+    assert place not in others
