@@ -104,6 +104,9 @@ class ServiceError(Exception):
 class RpcError(Exception):
     """Raised by a method to choose the code, message and data of its error answer.
 
+    Its caller gets it as `faircall.RemoteError`, which is no RpcError: a method that itself calls
+    another server does not pass that one's errors on as its own.
+
     `data` None or an object gets `reason` and `retriable` beside its own members (its own ones
     win); any other value is sent as it is.  Codes from -32768 to -32000 are reserved by JSON-RPC
     2.0.
