@@ -225,7 +225,7 @@ METHOD_COLUMN = _record(  # per handler and method, written by the handler but f
     "max_ns",
     "cost",
     "squares",  # a double, of ns^2
-    "died",  # written by the janitor: runs that ended with their handler << 32 | the last one's mark
+    "died",  # the janitor's: runs that ended with their handler << 32 | the mark of the last
     words=7,
 )
 LEVEL_COLUMN = _record("count", "response_ns", words=2)  # per handler and level

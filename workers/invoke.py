@@ -30,17 +30,16 @@ from .envelope import (
 from .errors import (
     APPLICATION_ERROR,
     INTERNAL_ERROR,
-    METHOD_NOT_FOUND,
     TOO_LARGE,
     RpcError,
     error_object,
 )
 from .service import Service
+from .suggestion import unknown_method
 
 LogTraceback = Callable[[str, BaseException], None]
 
 MAX_ERROR_CHARS: Final = 500
-_SHOWN_NAME_CHARS: Final = 100
 _log: Final = logging.getLogger("faircall.workers")
 
 
@@ -67,7 +66,7 @@ def invoke(
     """Runs one call.  `max_error_chars` cuts what an exception says; 0 shows only its type."""
     method = service.methods.get(method_name)
     if method is None:
-        return _not_found(method_name)
+        return Answer(False, unknown_method(method_name, lambda: service.methods))
     try:
         result = method.run(params)
     except RpcError as error:
@@ -81,11 +80,6 @@ def invoke(
         log_traceback(method_name, error)
         text = f"the result of {method_name} cannot be written as JSON: {error}"
         return Answer(False, error_object(INTERNAL_ERROR, text, reason="unserialisable_result"))
-
-
-def _not_found(name: str) -> Answer:
-    shown = name if len(name) <= _SHOWN_NAME_CHARS else name[:_SHOWN_NAME_CHARS] + "..."
-    return Answer(False, error_object(METHOD_NOT_FOUND, f"Method not found: {shown}"))
 
 
 def _chosen_error(method_name: str, error: RpcError, log_traceback: LogTraceback) -> Answer:

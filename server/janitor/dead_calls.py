@@ -2,9 +2,10 @@
 
 It counts as a failed call of its method, also if it is run again (`shm.columns`: `died`).
 
-What it costs, where a call is not just charged 1 on arrival: it is charged for the time that it ran, if that is more than what was reserved; else the reservation
-stays. Exactly once: a call that is run again pays the difference only (`shm.settlement`). A user's
-own cost provider is loaded in handlers only: there, the reservation stays in any case.
+Where a call is not just charged 1 on arrival, it is charged for the time that it ran, if that is
+more than what was reserved; else the reservation stays. Exactly once: a call that is run again pays
+the difference only (`shm.settlement`). A user's own cost provider is loaded in handlers only:
+there, the reservation stays in any case.
 """
 
 from __future__ import annotations

@@ -54,11 +54,6 @@ def no_room(rule: str, retry_after_ms: int) -> bytes:
     )
 
 
-def unknown_method(name: str) -> bytes:
-    shown = name if len(name) <= 100 else name[:100] + "..."
-    return error_object(errors.METHOD_NOT_FOUND, f"Method not found: {shown}")
-
-
 def without_body(status: int, idempotent: bool) -> bytes:
     """The error object of an answer word that comes without a body."""
     if status == Status.DIED:
