@@ -104,6 +104,8 @@ class RemoteError(RpcClientError):
         return f"{place}{self.message} ({self.code}{reason}){self._advice()}"
 
     def _advice(self) -> str:
+        if self._member("method_timeout_s") is not None:
+            return "; give the method a longer timeout, or the server less work"
         if self.retry_after_ms is not None:
             return f"; try again in {self.retry_after_ms:g} ms"
         return f"; {_ADVICE[self.code]}" if self.code in _ADVICE else ""

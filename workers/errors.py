@@ -97,6 +97,17 @@ def _encodable(value: Any) -> Any:
     return value
 
 
+def deadline_exceeded(method_timeout_ns: int) -> bytes:
+    """-32050; `method_timeout_ns` above 0: what is over is the time that the method is given."""
+    if not method_timeout_ns:
+        return error_object(DEADLINE_EXCEEDED)
+    seconds = method_timeout_ns / 1e9
+    text = (
+        f"Deadline exceeded: the call did not finish within the method's timeout of {seconds:g} s"
+    )
+    return error_object(DEADLINE_EXCEEDED, text, method_timeout_s=seconds)
+
+
 class ServiceError(Exception):
     """A service that cannot be declared, loaded or started: one sentence for its author."""
 

@@ -31,7 +31,9 @@ from .errors import (
     APPLICATION_ERROR,
     INTERNAL_ERROR,
     TOO_LARGE,
+    DeadlineExceeded,
     RpcError,
+    deadline_exceeded,
     error_object,
 )
 from .service import Service
@@ -62,14 +64,20 @@ def invoke(
     *,
     log_traceback: LogTraceback = log_traceback,
     max_error_chars: int = MAX_ERROR_CHARS,
+    too_late: Callable[[], bytes] = lambda: deadline_exceeded(0),
 ) -> Answer:
-    """Runs one call.  `max_error_chars` cuts what an exception says; 0 shows only its type."""
+    """Runs one call.  `max_error_chars` cuts what an exception says; 0 shows only its type.
+
+    `too_late` makes the error object of a DeadlineExceeded that says nothing itself.
+    """
     method = service.methods.get(method_name)
     if method is None:
         return Answer(False, unknown_method(method_name, lambda: service.methods))
     try:
         result = method.run(params)
     except RpcError as error:
+        if isinstance(error, DeadlineExceeded) and error.args == (None,):
+            return Answer(False, too_late())
         return _chosen_error(method_name, error, log_traceback)
     except Exception as error:
         log_traceback(method_name, error)

@@ -8,7 +8,7 @@ from ...shm.table import LEVEL_FULL, PRINCIPAL_FULL
 from ...workers import errors
 from ...workers.errors import error_object
 
-EXPIRED = error_object(errors.DEADLINE_EXCEEDED)
+EXPIRED = errors.deadline_exceeded(0)
 CANCELLED = error_object(errors.CANCELLED)
 SHUTTING_DOWN = error_object(errors.SHUTTING_DOWN)
 ANSWER_TOO_LARGE = error_object(errors.TOO_LARGE, "Too large: the answer")

@@ -40,6 +40,8 @@ def test_data_of_any_other_shape_has_no_such_members(data: object) -> None:
 def test_a_message_says_what_may_be_done() -> None:
     assert "faircall stats" in str(RemoteError(-32601, "Method not found"))
     assert "longer timeout" in str(local_deadline(*WHERE, 0.25))
+    late = remote_error(-32050, "Deadline exceeded", {"method_timeout_s": 1.0}, *WHERE)
+    assert str(late).endswith("(-32050); give the method a longer timeout, or the server less work")
     assert "no answer within 0.25 s" in str(local_deadline(*WHERE, 0.25))
 
 
