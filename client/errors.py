@@ -34,7 +34,6 @@ _ADVICE = {
     DEADLINE_EXCEEDED: "give the call a longer timeout, or the server less work",
     SHUTTING_DOWN: "try another server",
     TOO_LARGE: "send or ask for less, or raise the limit of the server",
-    UNAUTHENTICATED: "check the token, and whom the server trusts: identity.trusted-peers",
     STANDBY: "try another server",
 }
 
@@ -159,6 +158,13 @@ def hello_unanswered(address: str, error: RpcClientError) -> ConnectionFailed:
     return ConnectionFailed(
         f"cannot connect to {address}: faircall.hello was not answered: {cause}"
     )
+
+
+def hello_refused(error: RemoteError) -> RemoteError:
+    """The server does not believe who is calling: by which method we said so is of no interest."""
+    if error.code != UNAUTHENTICATED:
+        return error
+    return type(error)(error.code, error.message, error.data, address=error.address)
 
 
 def call_name(method: str, address: str) -> str:
