@@ -15,6 +15,7 @@ Each message says what failed, where, and what may be done about it.
 from __future__ import annotations
 
 import errno
+import os
 import socket
 from typing import Any
 
@@ -143,11 +144,19 @@ def connection_failed(address: str, error: OSError, limit_s: float) -> Connectio
         cause, advice = f"no connection within {_shown(limit_s)} s", "is the host up and reachable?"
     elif isinstance(error, socket.gaierror):
         cause, advice = error.strerror or str(error), "check the host name"
+    elif error.errno == errno.ENOENT and (folder := _missing_folder(address)):
+        cause, advice = f"the folder {folder} does not exist", "check the path"
     elif error.errno in (errno.EACCES, errno.EPERM):
         cause, advice = error.strerror or str(error), "may this user open the socket?"
     else:
         cause, advice = error.strerror or str(error), "is the server running, and is this where?"
     return ConnectionFailed(f"cannot connect to {address}: {cause}; {advice}")
+
+
+def _missing_folder(address: str) -> str:
+    """That of a Unix socket, if it does not exist."""
+    folder = os.path.dirname(address.partition(":")[2])
+    return folder if folder and not os.path.exists(folder) else ""
 
 
 def hello_unanswered(address: str, error: RpcClientError) -> ConnectionFailed:

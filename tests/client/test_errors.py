@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import pickle
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +59,17 @@ def test_a_remote_error_survives_pickling(code: int) -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert (str(copy), copy.data, copy.method) == (str(error), error.data, "add")
+
+
+PLACELESS = FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    for scheme in ("unix", "http+unix"):
+        there = str(connection_failed(f"{scheme}:{tmp_path}/x.sock", PLACELESS, 2.0))
+        assert "No such file or directory; is the server running" in there
+        missing = str(connection_failed(f"{scheme}:{tmp_path}/no/x.sock", PLACELESS, 2.0))
+        assert missing.endswith(f": the folder {tmp_path}/no does not exist; check the path")
 
 
 @pytest.mark.parametrize(

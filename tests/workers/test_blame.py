@@ -10,7 +10,7 @@ from faircall.workers.blame import what_was_raised
 
 
 def blamed(path: Path) -> str:
-    with pytest.raises((ValueError, KeyError)) as caught:  # noqa: PT011
+    with pytest.raises((ValueError, KeyError)) as caught:
         runpy.run_path(str(path))
     return what_was_raised(caught.value)
 
