@@ -7,19 +7,49 @@ process loads only what it uses and ``faircall.client`` works where the server d
 
 __version__ = "0.1.0"
 
-__all__ = ["AsyncClient", "Client", "RpcError", "Service", "current_call"]
+__all__ = [
+    "AddressError",
+    "AsyncClient",
+    "Busy",
+    "Client",
+    "ConnectionFailed",
+    "ConnectionLost",
+    "DeadlineExceeded",
+    "InvalidAnswer",
+    "RemoteError",
+    "RpcClientError",
+    "RpcError",
+    "Service",
+    "current_call",
+]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .client import AsyncClient as AsyncClient
     from .client import Client as Client
+    from .client.errors import AddressError as AddressError
+    from .client.errors import Busy as Busy
+    from .client.errors import ConnectionFailed as ConnectionFailed
+    from .client.errors import ConnectionLost as ConnectionLost
+    from .client.errors import DeadlineExceeded as DeadlineExceeded
+    from .client.errors import InvalidAnswer as InvalidAnswer
+    from .client.errors import RemoteError as RemoteError
+    from .client.errors import RpcClientError as RpcClientError
     from .workers.context import current_call as current_call
     from .workers.errors import RpcError as RpcError
     from .workers.service import Service as Service
 
 _HOMES = {
+    "AddressError": "client.errors",
     "AsyncClient": "client",
+    "Busy": "client.errors",
     "Client": "client",
+    "ConnectionFailed": "client.errors",
+    "ConnectionLost": "client.errors",
+    "DeadlineExceeded": "client.errors",
+    "InvalidAnswer": "client.errors",
+    "RemoteError": "client.errors",
+    "RpcClientError": "client.errors",
     "RpcError": "workers.errors",
     "Service": "workers.service",
     "current_call": "workers.context",

@@ -13,7 +13,9 @@ from .address import Address
 from .errors import (
     ConnectionLost,
     DeadlineExceeded,
+    RemoteError,
     connection_failed,
+    hello_refused,
     hello_unanswered,
     local_deadline,
 )
@@ -176,6 +178,8 @@ async def _say_hello(
         await connection.close("the server did not accept who is calling")
         if isinstance(error, ConnectionLost | DeadlineExceeded):
             raise hello_unanswered(address, error) from error
+        if isinstance(error, RemoteError):
+            raise hello_refused(error) from None
         raise
 
 

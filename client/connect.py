@@ -10,7 +10,14 @@ import time
 from .address import Address
 from .attempt import Attempt
 from .connection import Connection
-from .errors import ConnectionLost, DeadlineExceeded, connection_failed, hello_unanswered
+from .errors import (
+    ConnectionLost,
+    DeadlineExceeded,
+    RemoteError,
+    connection_failed,
+    hello_refused,
+    hello_unanswered,
+)
 from .options import Options
 from .request import Request
 
@@ -46,6 +53,8 @@ def _say_hello(connection: Connection, hello: Request, until: float) -> None:
         connection.close("the server did not accept who is calling")
         if isinstance(error, ConnectionLost | DeadlineExceeded):
             raise hello_unanswered(connection.address, error) from error
+        if isinstance(error, RemoteError):
+            raise hello_refused(error) from None
         raise
 
 

@@ -15,6 +15,7 @@ Each message says what failed, where, and what may be done about it.
 from __future__ import annotations
 
 import errno
+import os
 import socket
 from typing import Any
 
@@ -34,7 +35,6 @@ _ADVICE = {
     DEADLINE_EXCEEDED: "give the call a longer timeout, or the server less work",
     SHUTTING_DOWN: "try another server",
     TOO_LARGE: "send or ask for less, or raise the limit of the server",
-    UNAUTHENTICATED: "check the token, and whom the server trusts: identity.trusted-peers",
     STANDBY: "try another server",
 }
 
@@ -104,6 +104,8 @@ class RemoteError(RpcClientError):
         return f"{place}{self.message} ({self.code}{reason}){self._advice()}"
 
     def _advice(self) -> str:
+        if self._member("method_timeout_s") is not None:
+            return "; give the method a longer timeout, or the server less work"
         if self.retry_after_ms is not None:
             return f"; try again in {self.retry_after_ms:g} ms"
         return f"; {_ADVICE[self.code]}" if self.code in _ADVICE else ""
@@ -142,11 +144,19 @@ def connection_failed(address: str, error: OSError, limit_s: float) -> Connectio
         cause, advice = f"no connection within {_shown(limit_s)} s", "is the host up and reachable?"
     elif isinstance(error, socket.gaierror):
         cause, advice = error.strerror or str(error), "check the host name"
+    elif error.errno == errno.ENOENT and (folder := _missing_folder(address)):
+        cause, advice = f"the folder {folder} does not exist", "check the path"
     elif error.errno in (errno.EACCES, errno.EPERM):
         cause, advice = error.strerror or str(error), "may this user open the socket?"
     else:
         cause, advice = error.strerror or str(error), "is the server running, and is this where?"
     return ConnectionFailed(f"cannot connect to {address}: {cause}; {advice}")
+
+
+def _missing_folder(address: str) -> str:
+    """That of a Unix socket, if it does not exist."""
+    folder = os.path.dirname(address.partition(":")[2])
+    return folder if folder and not os.path.exists(folder) else ""
 
 
 def hello_unanswered(address: str, error: RpcClientError) -> ConnectionFailed:
@@ -157,6 +167,13 @@ def hello_unanswered(address: str, error: RpcClientError) -> ConnectionFailed:
     return ConnectionFailed(
         f"cannot connect to {address}: faircall.hello was not answered: {cause}"
     )
+
+
+def hello_refused(error: RemoteError) -> RemoteError:
+    """The server does not believe who is calling: by which method we said so is of no interest."""
+    if error.code != UNAUTHENTICATED:
+        return error
+    return type(error)(error.code, error.message, error.data, address=error.address)
 
 
 def call_name(method: str, address: str) -> str:

@@ -32,6 +32,10 @@ class Client:
     `user`: on whose behalf, where the server trusts us to say so; `token`: the bearer token that
     proves it; `context`: a text for the server's log.
 
+    An error that the server answers is a `RemoteError` with `code`, `message`, `data` and `reason`;
+    `Busy` and `DeadlineExceeded` are kinds of it. No connection: `ConnectionFailed`. All of them
+    are `RpcClientError`s, and can be had from `faircall`.
+
     `retry`: a call that certainly did not run is made again within its `timeout`: the server was
     not reached, is shutting down or on standby, or too busy (then not before the time it names).
     One that may have run is repeated only if it says `idempotent=True`, or the server says that

@@ -49,7 +49,8 @@ def serve(ctx: click.Context, /, target: str, **_: Any) -> None:
     """Serve the functions of MODULE:SERVICE until a signal ends it.
 
     MODULE is an importable name or a path ending in .py; SERVICE is `service` if left out.
-    SIGTERM and Ctrl-C let the calls in flight finish; a second Ctrl-C stops at once.
+    SIGTERM and Ctrl-C let the calls in flight finish; a second one stops at once, and if that cuts
+    calls off, the exit code is 1. Exit code 2: it cannot start.
     """
     if not sys.platform.startswith("linux"):
         fail(f"serve needs Linux; this is {sys.platform}", Exit.USAGE)

@@ -47,8 +47,8 @@ def call(
 ) -> None:
     """Call METHOD and print its result.
 
-    Each of PARAMS is JSON, or else text; NAME=VALUE is a named parameter. Exit codes: 1 the call
-    failed, 2 usage, 3 no connection, 4 deadline, 75 the server is busy.
+    Each of PARAMS is JSON, or else text; NAME=VALUE is a named parameter, and NAME='""' an empty
+    one. Exit codes: 1 the call failed, 2 usage, 3 no connection, 4 deadline, 75 the server is busy.
     """
     args, kwargs = parse_params(params)
     from ..client import Client, Retry, RpcClientError
@@ -58,7 +58,9 @@ def call(
         with Client(address, timeout=timeout, user=user, retry=retry) as client:
             result = _result(client, method, args, kwargs)
     except (RpcClientError, ValueError) as error:
-        fail(_error_line(error) if as_json else str(error), exit_code(error))
+        if as_json:
+            fail(_error_line(error), exit_code(error), prefix="")
+        fail(str(error), exit_code(error))
     click.echo(result_text(result, as_json))
 
 
@@ -85,21 +87,26 @@ def _result(client: Any, method: str, args: list[Any], kwargs: dict[str, Any]) -
 
 
 def parse_params(texts: tuple[str, ...]) -> tuple[list[Any], dict[str, Any]]:
-    """Positional and named parameters; JSON-RPC has the ones or the others."""
+    """Positional and named parameters; JSON-RPC has the ones or the others.
+
+    A text that ends with its first `=` is none of NAME=VALUE: base64 is padded like that.
+    """
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     for text in texts:
-        name, equals, value = text.partition("=")
+        name, _, value = text.partition("=")
         if text.startswith("--"):
             raise click.UsageError(
                 f"no such option: {text} (a parameter needs quotes: '\"{text}\"')"
             )
-        if equals and name.isidentifier():
+        if name.isidentifier() and value.strip("="):
             kwargs[name] = parse_value(value)
         else:
             args.append(parse_value(text))
     if args and kwargs:
-        raise click.UsageError("parameters are either all positional or all NAME=VALUE")
+        raise click.UsageError(
+            "parameters are either all positional or all NAME=VALUE (an empty one is NAME='\"\"')"
+        )
     return args, kwargs
 
 

@@ -28,9 +28,9 @@ class Exit(IntEnum):
     BUSY = 75
 
 
-def fail(message: str, code: Exit) -> NoReturn:
+def fail(message: str, code: Exit, *, prefix: str = "faircall: ") -> NoReturn:
     """Ends the command with one line on stderr and the exit code `code`."""
-    click.echo(f"faircall: {message}", err=True)
+    click.echo(f"{prefix}{message}", err=True)
     raise SystemExit(code)
 
 

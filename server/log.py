@@ -1,4 +1,4 @@
-"""The log: one line per event on standard error, as text or as JSON.
+"""The log: an event a line on standard error, as text or as JSON.
 
     log.info("handler stopped", {"index": 0, "calls": 500})
 
@@ -8,8 +8,9 @@
 Lines are an interface: an event is a fixed text, everything that varies is a field. Text values are
 JSON strings, cut to 200 characters; a member of an enum is its bare name. Nothing that a client
 sent can end a line or reach a terminal: control characters are escaped, in messages of other
-libraries too. A traceback is one more field. Each line is one write, so that processes that share
-standard error do not mix theirs.
+libraries too. A traceback or a stack is one more field in JSON; in text it follows the event's
+line, every line of it indented, so that none can be taken for an event. Each event is one write, so
+that processes that share standard error do not mix theirs.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any, Literal
 STDERR = 2
 MAX_TEXT_CHARS = 200
 MAX_TRACEBACK_CHARS = 8000
+INDENT = "    "
 
 # C0 and C1 controls, line separators, marks that reorder text, lone surrogates.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -36,13 +38,19 @@ Format = Literal["text", "json"]
 
 
 class Long(str):
-    """Text that is not cut to 200 characters: a stack, or why a server does not start."""
+    """Text that is not cut to 200 characters: why a server does not start."""
+
+    __slots__ = ()
+
+
+class Lines(Long):
+    """Text of many lines: a stack or a traceback."""
 
     __slots__ = ()
 
 
 class LineHandler(logging.Handler):
-    """Writes each record as one line to a descriptor."""
+    """Writes each record to a descriptor, at once."""
 
     def __init__(self, format: Format, fd: int = STDERR) -> None:
         super().__init__()
@@ -67,10 +75,13 @@ def setup_logging(format: Format = "text", level: str = "info") -> None:
 
 
 def text_line(record: logging.LogRecord) -> str:
-    """`TIME LEVEL event: key=value ...`, without the line's end."""
+    """`TIME LEVEL event: key=value ...` and indented lines, if there are any; no end of line."""
     event, fields = event_of(record)
+    blocks = {key: text for key, text in fields.items() if isinstance(text, Lines) and text}
+    plain = {key: value for key, value in fields.items() if key not in blocks}
     head = f"{_time(record)} {record.levelname} {event}"
-    return f"{head}: {text_fields(fields)}" if fields else head
+    first = f"{head}: {text_fields(plain)}" if plain else head
+    return "\n".join([first, *(line for text in blocks.values() for line in _indented(text))])
 
 
 def text_fields(fields: Mapping[str, Any]) -> str:
@@ -95,13 +106,18 @@ def event_of(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
         event = _message(record)
     if record.exc_info and record.exc_info[1]:
         text = "".join(traceback.format_exception(record.exc_info[1]))
-        fields["traceback"] = Long(text[-MAX_TRACEBACK_CHARS:])
+        fields["traceback"] = Lines(text[-MAX_TRACEBACK_CHARS:])
     return escape(event), fields
 
 
 def escape(text: str) -> str:
     r"""`text` with what a terminal would obey, and what would end the line, as \uXXXX."""
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def _indented(text: str) -> list[str]:
+    """Its lines; what else would end a line, or obey a terminal, is escaped."""
+    return [INDENT + escape(line) for line in text.rstrip("\n").split("\n")]
 
 
 def _message(record: logging.LogRecord) -> str:

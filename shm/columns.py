@@ -18,7 +18,8 @@ from .segment import Segment
 MASK = 0xFFFF_FFFF_FFFF_FFFF  # costs are sums modulo 2^64: a column may lie below 0
 _METHOD_WORDS = METHOD_COLUMN.itemsize // WORD
 _LEVEL_WORDS = LEVEL_COLUMN.itemsize // WORD
-_COST, _SQUARES = word_of(METHOD_COLUMN, "cost"), word_of(METHOD_COLUMN, "squares")
+_COST, _SQUARES, _DIED = (word_of(METHOD_COLUMN, name) for name in ("cost", "squares", "died"))
+_LOW = 0xFFFF_FFFF
 
 
 class Counter(enum.IntEnum):
@@ -126,6 +127,21 @@ class Columns:
         """For the deviation of what `method` takes: see `scheduling.slow_calls`."""
         at = self._methods + (handler * self._method_count + method) * _METHOD_WORDS + _SQUARES
         self._doubles[at] += float(spent_ns) * spent_ns
+
+    def died(self, handler: int, method: int, mark: int) -> None:
+        """A run of `method` ended with handler number `handler`; only the janitor says so.
+
+        `mark` (32 bits) tells this run from the one before it: said twice, it counts once, for
+        count and mark are one store.
+        """
+        at = self._methods + (handler * self._method_count + method) * _METHOD_WORDS + _DIED
+        if self._q[at] & _LOW != mark:
+            self._q[at] = (self._q[at] >> 32) + 1 << 32 | mark
+
+    def deaths(self) -> npt.NDArray[np.uint64]:
+        """Runs that ended with their handler: shape (handlers, methods)."""
+        ended: npt.NDArray[np.uint64] = self.methods["died"] >> np.uint64(32)
+        return ended
 
     def samples(self, method: int) -> tuple[int, int, float]:
         """Calls of `method`, their ns and the sum of their squares, over all handlers."""

@@ -51,7 +51,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 MAGIC = 0x4C4C_4143_5249_4146  # "FAIRCALL" in memory; 0 means: not ready yet
-VERSION = 3
+VERSION = 4
 
 WORD = 8  # bytes
 CACHE_LINE = 64  # bytes
@@ -218,8 +218,15 @@ METHOD = _record(
     f"name:{NAME_BYTES // WORD}",
     words=24,
 )
-METHOD_COLUMN = _record(  # per handler and method; `squares` is a double, of ns^2
-    "calls", "failed", "spent_ns", "max_ns", "cost", "squares", words=6
+METHOD_COLUMN = _record(  # per handler and method, written by the handler but for `died`
+    "calls",
+    "failed",
+    "spent_ns",
+    "max_ns",
+    "cost",
+    "squares",  # a double, of ns^2
+    "died",  # the janitor's: runs that ended with their handler << 32 | the mark of the last
+    words=7,
 )
 LEVEL_COLUMN = _record("count", "response_ns", words=2)  # per handler and level
 LEVEL = _record(

@@ -25,6 +25,7 @@ from faircall.server.settings.declaration import settings_of
 from faircall.shm.states import Status
 from faircall.workers.envelope import decode
 from faircall.workers.errors import ERRORS
+from faircall.workers.suggestion import unknown_method
 
 from .conformance.deviations import DEVIATIONS, READINGS
 from .conformance.not_shared import NOT_SHARED
@@ -110,7 +111,7 @@ def test_every_refusal_of_a_reader_is_explained_as_it_is() -> None:
         refusals.no_room("limits.segment-payload-bytes", 1),
         *(refusals.by_rule(Refusal(reason, "a rule", 1), 0) for reason in Reason),
         refusals.standby(0),
-        refusals.unknown_method("x"),
+        unknown_method("x", list),
         refusals.unauthenticated("x"),
         *(refusals.without_body(s, i) for s in Status for i in (False, True)),
     ]

@@ -69,6 +69,13 @@ def test_every_public_name_can_be_had_from_the_root(name: str) -> None:
     assert getattr(faircall, name).__name__ == name
 
 
+def test_the_errors_of_a_client_are_those_of_the_root() -> None:
+    error = faircall.client.errors.remote_error(-32050, "late", None, "m", "tcp://h:1")
+    assert isinstance(error, faircall.DeadlineExceeded)
+    assert isinstance(error, faircall.RemoteError)
+    assert isinstance(error, faircall.RpcClientError)
+
+
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'faircall' has no attribute 'Server'"):
         faircall.__getattr__("Server")

@@ -94,7 +94,7 @@ def test_the_python_client_gets_answers(example: Daemon) -> None:
     lines = done.stdout.splitlines()
     assert "'words': 6" in lines[0]
     assert lines[1] == "[5, 1, 6, 2, 3, 2, 4, 1, 2, 4]"
-    assert lines[2:] == ["64", "3"]
+    assert lines[2:] == ["64", "3", "-32602 invalid_params"]
 
 
 def test_the_service_of_ones_own_is_served(tmp_path: Path) -> None:

@@ -17,13 +17,14 @@ import msgspec
 
 from ..scheduling.cost import CostRules
 from ..shm import states
+from ..shm.deadlines import method_timeout_ns
 from ..shm.layout import SLOT, word_of
 from ..shm.shared import Shared
 from ..shm.states import Status
 from . import context
 from .context import Call, Worker
 from .envelope import CarriedMeta, Meta, Request
-from .errors import RpcError, error_object
+from .errors import RpcError, deadline_exceeded, error_object
 from .invoke import Answer, invoke, run_message
 from .service import Service
 
@@ -67,6 +68,7 @@ class CallRunner:
         clock: Callable[[], int],
     ) -> None:
         self._index, self._service, self._worker = index, service, worker
+        self._own = 0
         self._limits, self._clock = limits, clock
         self._q, self._pages = shared.segment.q, shared.pages
         self._names, self._columns = shared.names, shared.columns
@@ -80,6 +82,7 @@ class CallRunner:
     def run(self, own: int, token: int, deadline_ns: int) -> tuple[int, bytes]:
         """Run the call whose slot's words begin at `own`, and whose state word is `token`."""
         q = self._q
+        self._own = own
         word, request = q[own + _CALL], q[own + _REQUEST]
         body = self._pages.read(request & 0xFFFF_FFFF, request >> 32)
         self.call = call = Call(
@@ -107,7 +110,13 @@ class CallRunner:
         began_ns = self._clock() if self.timed else 0
         gc.enable()
         try:
-            return invoke(self._service, call.method, params, log_traceback=self._log_traceback)
+            return invoke(
+                self._service,
+                call.method,
+                params,
+                log_traceback=self._log_traceback,
+                too_late=self._too_late,
+            )
         finally:
             gc.disable()
             context.leave()
@@ -167,6 +176,10 @@ class CallRunner:
         row = reference & 0xFFFF_FFFF
         name = self._user_names[reference] = self._names.identities.name(row)
         return name
+
+    def _too_late(self) -> bytes:
+        """The error object of a method that `check` or its event loop ended at its deadline."""
+        return deadline_exceeded(method_timeout_ns(self._names, self._q, self._own))
 
     def _log_traceback(self, method: str, error: BaseException) -> None:
         fields = {"method": method, "error": type(error).__name__, "index": self._worker.index}

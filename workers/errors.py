@@ -97,12 +97,26 @@ def _encodable(value: Any) -> Any:
     return value
 
 
+def deadline_exceeded(method_timeout_ns: int) -> bytes:
+    """-32050; `method_timeout_ns` above 0: what is over is the time that the method is given."""
+    if not method_timeout_ns:
+        return error_object(DEADLINE_EXCEEDED)
+    seconds = method_timeout_ns / 1e9
+    text = (
+        f"Deadline exceeded: the call did not finish within the method's timeout of {seconds:g} s"
+    )
+    return error_object(DEADLINE_EXCEEDED, text, method_timeout_s=seconds)
+
+
 class ServiceError(Exception):
     """A service that cannot be declared, loaded or started: one sentence for its author."""
 
 
 class RpcError(Exception):
     """Raised by a method to choose the code, message and data of its error answer.
+
+    Its caller gets it as `faircall.RemoteError`, which is no RpcError: a method that itself calls
+    another server does not pass that one's errors on as its own.
 
     `data` None or an object gets `reason` and `retriable` beside its own members (its own ones
     win); any other value is sent as it is.  Codes from -32768 to -32000 are reserved by JSON-RPC

@@ -15,7 +15,7 @@ class Hook:
     """Calls the function with the worker if it has a parameter for it, without arguments if not."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        name = getattr(function, "__qualname__", repr(function))
+        self.name = name = getattr(function, "__qualname__", repr(function))
         parameters = inspect.signature(function).parameters.values()
         required = [p for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
         by_name = [p for p in required if p.kind is p.KEYWORD_ONLY]

@@ -30,17 +30,18 @@ from .envelope import (
 from .errors import (
     APPLICATION_ERROR,
     INTERNAL_ERROR,
-    METHOD_NOT_FOUND,
     TOO_LARGE,
+    DeadlineExceeded,
     RpcError,
+    deadline_exceeded,
     error_object,
 )
 from .service import Service
+from .suggestion import unknown_method
 
 LogTraceback = Callable[[str, BaseException], None]
 
 MAX_ERROR_CHARS: Final = 500
-_SHOWN_NAME_CHARS: Final = 100
 _log: Final = logging.getLogger("faircall.workers")
 
 
@@ -63,14 +64,20 @@ def invoke(
     *,
     log_traceback: LogTraceback = log_traceback,
     max_error_chars: int = MAX_ERROR_CHARS,
+    too_late: Callable[[], bytes] = lambda: deadline_exceeded(0),
 ) -> Answer:
-    """Runs one call.  `max_error_chars` cuts what an exception says; 0 shows only its type."""
+    """Runs one call.  `max_error_chars` cuts what an exception says; 0 shows only its type.
+
+    `too_late` makes the error object of a DeadlineExceeded that says nothing itself.
+    """
     method = service.methods.get(method_name)
     if method is None:
-        return _not_found(method_name)
+        return Answer(False, unknown_method(method_name, lambda: service.methods))
     try:
         result = method.run(params)
     except RpcError as error:
+        if isinstance(error, DeadlineExceeded) and error.args == (None,):
+            return Answer(False, too_late())
         return _chosen_error(method_name, error, log_traceback)
     except Exception as error:
         log_traceback(method_name, error)
@@ -81,11 +88,6 @@ def invoke(
         log_traceback(method_name, error)
         text = f"the result of {method_name} cannot be written as JSON: {error}"
         return Answer(False, error_object(INTERNAL_ERROR, text, reason="unserialisable_result"))
-
-
-def _not_found(name: str) -> Answer:
-    shown = name if len(name) <= _SHOWN_NAME_CHARS else name[:_SHOWN_NAME_CHARS] + "..."
-    return Answer(False, error_object(METHOD_NOT_FOUND, f"Method not found: {shown}"))
 
 
 def _chosen_error(method_name: str, error: RpcError, log_traceback: LogTraceback) -> Answer:

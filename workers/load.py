@@ -9,11 +9,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from .blame import what_was_raised
 from .errors import ServiceError
 from .service import Service
 
@@ -87,15 +87,4 @@ def _search_first(folder: Path) -> None:
 
 
 def _import_failed(name: str, error: BaseException) -> ServiceError:
-    text = " ".join(str(error).split()) or "no message"
-    return ServiceError(f"importing {name} raised {type(error).__name__}: {text} ({_place(error)})")
-
-
-def _place(error: BaseException) -> str:
-    """File and line of the user's code: the innermost frame that is not import machinery."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{error.filename}:{error.lineno}"
-    frames = traceback.extract_tb(error.__traceback__)
-    users = [f for f in frames if not f.filename.startswith("<frozen") and f.filename != __file__]
-    last = (users or frames)[-1]
-    return f"{last.filename}:{last.lineno}"
+    return ServiceError(f"importing {name} raised {what_was_raised(error)}")

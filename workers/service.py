@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any, Final, TypeVar, overload
 
 from . import eventloop
+from .blame import what_was_raised
 from .context import Worker, running_call
 from .errors import ServiceError
 from .hooks import Hook
@@ -137,9 +138,13 @@ class Service:
             _ = method.bind
 
     def start(self, worker: Worker) -> None:
-        """Runs the start hooks; what one raises passes through and the rest do not run."""
+        """Runs the start hooks; ServiceError if one raises, and the rest do not run."""
         for hook in self._start_hooks:
-            hook.run(worker)
+            try:
+                hook.run(worker)
+            except Exception as error:
+                text = f"the start hook {hook.name}() raised {what_was_raised(error)}"
+                raise ServiceError(text) from error
 
     def stop(self, worker: Worker) -> list[Exception]:
         """Runs every stop hook and closes the event loop; returns what they raised."""

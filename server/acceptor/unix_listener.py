@@ -70,6 +70,9 @@ def _take_lock(path: str) -> int:
     while True:
         try:
             lock = os.open(lock_path, flags, 0o600)
+        except FileNotFoundError:
+            folder = os.path.dirname(path)
+            raise CannotStart(f"unix:{path}: the folder {folder} does not exist") from None
         except OSError as error:
             raise CannotStart(f"{lock_path} cannot be opened: {error.strerror}") from None
         try:

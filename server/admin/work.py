@@ -28,25 +28,27 @@ SUFFIXES = {
 def methods(shared: Shared, metrics_timeunit: str) -> list[dict[str, Any]]:
     """Every method of the service, and what else was run; the times in `metrics_timeunit`.
 
-    `expected` is the decaying maximum by which a claim decides, the rest is since the start.
+    `expected` is the decaying maximum by which a claim decides, the rest is since the start. A run
+    that ended with its handler is a failed call, whose time is not known.
     """
     table, columns = shared.names.methods, shared.columns.methods
     calls, failed, spent_ns = (
         columns[name].sum(axis=0) for name in ("calls", "failed", "spent_ns")
     )
+    died = shared.columns.deaths().sum(axis=0)
     most_ns, unit = columns["max_ns"].max(axis=0), TimeUnit[metrics_timeunit]
     suffix = SUFFIXES[unit]
     found = []
     for row in table.used_rows():
-        name, count = table.name(row), int(calls[row])
-        if name.startswith("(") and not count:
+        name, ended, lost = table.name(row), int(calls[row]), int(died[row])
+        if name.startswith("(") and not ended + lost:
             continue
         found.append(
             {
                 "method": name,
-                "calls": count,
-                "failed": int(failed[row]),
-                f"mean_{suffix}": _in(unit, int(spent_ns[row]) // max(1, count)),
+                "calls": ended + lost,
+                "failed": int(failed[row]) + lost,
+                f"mean_{suffix}": _in(unit, int(spent_ns[row]) // max(1, ended)),
                 f"max_{suffix}": _in(unit, int(most_ns[row])),
                 f"expected_{suffix}": _in(unit, int(table.rows["expected_ns"][row])),
             }
@@ -56,18 +58,18 @@ def methods(shared: Shared, metrics_timeunit: str) -> list[dict[str, Any]]:
 
 def handlers(shared: Shared, busy: list[float], now_ns: int) -> list[dict[str, Any]]:
     """Every handler: `busy` is the share of the last seconds that it spent in user code."""
-    found = []
+    found, died = [], shared.columns.deaths().sum(axis=1)
     for number in range(shared.geometry.handlers):
         row = shared.row("handler", number)
         counted = shared.columns.counters[row.index]
-        runs = running_call(shared, number, now_ns)
+        runs, lost = running_call(shared, number, now_ns), int(died[number])
         found.append(
             {
                 "index": number,
                 "pid": row["pid"],
                 "state": _state(row["pid"], row["status"], bool(runs)),
-                "calls": int(counted[Counter.RUN]),
-                "failed": int(counted[Counter.FAILED]),
+                "calls": int(counted[Counter.RUN]) + lost,
+                "failed": int(counted[Counter.FAILED]) + lost,
                 "busy_share": round(busy[number], 3),
                 "method": runs.get("method"),
                 "user": runs.get("user"),

@@ -1,8 +1,11 @@
-"""What a call costs whose handler died while it ran, where a call is not just charged 1 on arrival.
+"""The call that a dead handler ran: counted for its method, and charged for.
 
-It is charged for the time that it ran, if that is more than what was reserved; else the reservation
-stays. Exactly once: a call that is run again pays the difference only (`shm.settlement`). A user's
-own cost provider is loaded in handlers only: there, the reservation stays in any case.
+It counts as a failed call of its method, also if it is run again (`shm.columns`: `died`).
+
+Where a call is not just charged 1 on arrival, it is charged for the time that it ran, if that is
+more than what was reserved; else the reservation stays. Exactly once: a call that is run again pays
+the difference only (`shm.settlement`). A user's own cost provider is loaded in handlers only:
+there, the reservation stays in any case.
 """
 
 from __future__ import annotations
@@ -17,11 +20,13 @@ from ...shm.shared import Shared
 from ...workers.context import Call
 from ...workers.costs import phase_times
 
+_ODD = 0x9E37_79B1  # spreads slots over the marks of 32 bits
 _S = {name: word_of(SLOT, name) for name in SLOT.names or ()}
 
 
 class DeadCalls:
-    """`charge` is called before the calls of a dead handler are settled; it may be repeated."""
+    """`count` and `charge` are called before the calls of a dead handler are settled; both may be
+    repeated."""
 
     def __init__(self, shared: Shared, rules: CostRules) -> None:
         self._shared, self._q = shared, shared.segment.q
@@ -29,6 +34,20 @@ class DeadCalls:
         self._active = self._provider is not None and not rules.counts_on_arrival
         index = shared.index("janitor")
         self._settlement = Settlement(shared.segment, shared.columns, index)
+
+    def count(self, handler: int) -> None:
+        """The call that the dead `handler` ran is a failed one of its method.
+
+        One that had ended already, but whose answer was not complete, is counted by both.
+        """
+        own = self._running(handler)
+        if own < 0:
+            return
+        word, method = self._q[own], self._q[own + _S["call"]] & 0xFFFF_FFFF
+        if method < self._shared.geometry.methods:
+            # Generation and attempt, which tell runs of one slot apart; the slot, for all others.
+            mark = (word >> states.ATTEMPT_SHIFT) + own * _ODD & 0xFFFF_FFFF
+            self._shared.columns.died(handler, method, mark)
 
     def charge(self, handler: int, now_ns: int) -> bool:
         """Whether the call that the dead `handler` ran is charged more than before."""

@@ -88,6 +88,7 @@ class Janitor:
                 return
             role, number = order_of(message)
             if role == "handler":
+                self._dead_calls.count(number)
                 self._dead_calls.charge(number, time.monotonic_ns())
             outcome = reap(self.shared, role, number)
         except Exception as error:

@@ -14,6 +14,7 @@ from ...shm import states
 from ...shm.columns import Counter
 from ...shm.shared import Shared
 from ...workers.envelope import Decoded, Invalid, Request, error_answer
+from ...workers.suggestion import unknown_method
 from ..wire.events import NO_META, HttpMeta, Message
 from . import refusals
 from .accounts import Account
@@ -125,7 +126,7 @@ class Admission:
             row = self._staging.find_method(request.method)
         if row < 0:
             self._counts[_INVALID] += 1
-            self._replies.refuse(pending, refusals.unknown_method(request.method))
+            self._replies.refuse(pending, self._unknown_method(request.method))
             return
         meta, body = request.meta, request.params
         timeout_ms: float | None = None
@@ -176,6 +177,10 @@ class Admission:
             self._counts[Counter.CLAIMS_REFUSED] += 1
             self._replies.refuse(pending, refusals.unauthenticated(who.refusal), message)
         return bool(who.refusal)
+
+    def _unknown_method(self, name: str) -> bytes:
+        staging, builtins = self._staging, self._builtins
+        return unknown_method(name, lambda: [*staging.method_names(), *builtins.methods])
 
     def _is_known(self, method: str) -> bool:
         return method in self._rows or self._staging.find_method(method) >= 0

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ...shm import states
 from ...shm.columns import Counter
 from ...shm.shared import Shared
+from ...workers.errors import deadline_exceeded
 from .arrivals import Arrivals
 from .callbook import CallBook
 from .connection import Connection
@@ -57,6 +58,8 @@ class Answers:
         if status > states.Status.MESSAGE:  # the call has no answer of its own
             message = self._book.message(slot)
             self._count_unanswered(status)
+            if status == states.Status.EXPIRED and (limit_ns := self._book.method_timeout_ns(slot)):
+                status, body = states.Status.ERROR, deadline_exceeded(limit_ns)
         connection.calls.discard(slot)
         self._note(connection, self._book.arrived_ns(slot))
         self._replies.deliver(pending, status, body, message)

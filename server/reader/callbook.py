@@ -7,6 +7,7 @@ takes and returns pages without any lock.
 from __future__ import annotations
 
 from ...shm import states
+from ...shm.deadlines import method_timeout_ns
 from ...shm.layout import SLOT, SMALL_PAGE, word_of
 from ...shm.pages import REQUEST
 from ...shm.rings import SLOT_WORDS
@@ -119,6 +120,10 @@ class CallBook:
     def arrived_ns(self, slot: int) -> int:
         """When the call in `slot` was staged."""
         return self._q[self._slot0 + slot * SLOT_WORDS + _ARRIVED]
+
+    def method_timeout_ns(self, slot: int) -> int:
+        """That of its method, if the deadline of the call in `slot` comes from there; else 0."""
+        return method_timeout_ns(self._names, self._q, self._slot0 + slot * SLOT_WORDS)
 
     def message(self, slot: int) -> bytes:
         """The whole message of an undecoded call, for an error answer; b"" of any other."""

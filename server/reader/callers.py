@@ -9,6 +9,8 @@ clients, so a name that is new shares one account with all that are new by that 
 
 from __future__ import annotations
 
+import ipaddress
+import json
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING
@@ -37,6 +39,15 @@ class Unauthenticated(ClaimRefused):
     """The caller has to say who it is, and to prove it."""
 
     status = 401
+
+
+def _may_not(peer: Peer, name: str) -> str:
+    """What a peer that is not trusted is told."""
+    shown = json.dumps(name[:MAX_USER_CHARS], ensure_ascii=not name.isprintable())
+    advice = "list it in identity.trusted-peers"
+    if peer.address and ipaddress.ip_address(peer.address.partition("%")[0]).is_loopback:
+        advice = f"start the server with --trust-loopback, or {advice}"
+    return f"{peer.name} may not call as {shown}: {advice}"
 
 
 class Caller(Account):
@@ -81,9 +92,7 @@ class Callers:
         """The caller that a peer claims to call for, or the account of its newcomers;
         ClaimRefused if it may not."""
         if not peer.trusted:
-            raise ClaimRefused(
-                f"{peer.name} may not say for whom it calls: list it in identity.trusted-peers"
-            )
+            raise ClaimRefused(_may_not(peer, name))
         if not 0 < len(name) <= MAX_USER_CHARS or not name.isprintable():
             raise ClaimRefused(f"a user is named with 1 to {MAX_USER_CHARS} printable characters")
         return self._by_name.get(name) or self._new(peer, name, now_ns)

@@ -8,7 +8,7 @@ from ...shm.table import LEVEL_FULL, PRINCIPAL_FULL
 from ...workers import errors
 from ...workers.errors import error_object
 
-EXPIRED = error_object(errors.DEADLINE_EXCEEDED)
+EXPIRED = errors.deadline_exceeded(0)
 CANCELLED = error_object(errors.CANCELLED)
 SHUTTING_DOWN = error_object(errors.SHUTTING_DOWN)
 ANSWER_TOO_LARGE = error_object(errors.TOO_LARGE, "Too large: the answer")
@@ -52,11 +52,6 @@ def no_room(rule: str, retry_after_ms: int) -> bytes:
         rule=rule,
         retry_after_ms=retry_after_ms,
     )
-
-
-def unknown_method(name: str) -> bytes:
-    shown = name if len(name) <= 100 else name[:100] + "..."
-    return error_object(errors.METHOD_NOT_FOUND, f"Method not found: {shown}")
 
 
 def without_body(status: int, idempotent: bool) -> bytes:

@@ -82,6 +82,11 @@ class Staging:
         self.lanes.know(name, row)
         return row
 
+    def method_names(self) -> list[str]:
+        """Those of the service."""
+        methods = self._names.methods
+        return [methods.name(row) for row in methods.used_rows() if row != self.undecoded]
+
     def stage(
         self,
         who: Who,

@@ -14,6 +14,7 @@ from ...shm import states
 from ...shm.columns import Counter
 from ...shm.shared import Shared
 from ...shm.table import ANSWERED, GIVEN_UP, WITHDRAWN
+from ...workers.errors import deadline_exceeded
 from . import refusals
 from .callbook import NEVER_NS, CallBook
 from .connection import Connection
@@ -46,8 +47,11 @@ class Withdrawals:
             elif pending.deadline_ns < earliest:
                 earliest = pending.deadline_ns
         self._book.next_deadline_ns = earliest
-        if due:
-            self._give_up(due, refusals.EXPIRED, Counter.EXPIRED)
+        by_timeout: dict[int, list[int]] = {}
+        for slot in due:
+            by_timeout.setdefault(self._book.method_timeout_ns(slot), []).append(slot)
+        for method_timeout_ns, slots in by_timeout.items():
+            self._give_up(slots, deadline_exceeded(method_timeout_ns), Counter.EXPIRED)
 
     def cancel(self, connection: Connection, id_: bytes) -> bool:
         """Answer the call of `connection` with this raw id "cancelled"; False if there is none."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...shm import states
 from ...shm.layout import SLOT, word_of
 from ...shm.shared import Shared
-from ..log import Long, text_fields
+from ..log import Lines, text_fields
 
 if TYPE_CHECKING:
     from .children import Child, Process
@@ -64,7 +64,7 @@ def log_death(child: Child, process: Process, facts: dict[str, Any], expected: b
     if process.doom:
         fields["killed"] = process.doom
     if child.stacks and (stack := child.stacks.take()):
-        fields["stack"] = Long(stack)
+        fields["stack"] = Lines(stack)
     log.warning(f"{child.role} died", fields)
 
 

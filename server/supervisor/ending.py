@@ -44,17 +44,22 @@ def is_quiet(roster: Roster) -> bool:
     )
 
 
-def end_all(roster: Roster, at_once: bool) -> None:
-    """Everybody is to end; who is in a call or not ready is killed, or all are `at_once`."""
-    roster.stopping = True
+def end_all(roster: Roster, at_once: bool) -> int:
+    """Everybody is to end; who is in a call or not ready is killed, or all are `at_once`.
+
+    How many calls that cuts off.
+    """
+    roster.stopping, cut_off = True, 0
     for child, process in roster.living():
         call = _call_of(child)
         if call:
+            cut_off += 1
             log.warning("call cut off", child.fields | call)
         if at_once or call or child.state is not ChildState.READY:
             process.kill("the server stops")
         else:
             process.end()
+    return cut_off
 
 
 def _call_of(child: Child) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 
 CANNOT_START = 2  # exit status, that of a usage or configuration error
+CUT_OFF = 1  # exit status: a signal stopped the daemon at once, in the middle of calls
 
 
 class CannotStart(Exception):

@@ -18,7 +18,7 @@ from ..log import Long
 from ..port import Port
 from . import ending
 from .children import Child
-from .failures import CANNOT_START
+from .failures import CANNOT_START, CUT_OFF
 from .lifecycle import WANTED, ChildState, Event, following
 from .reload import Reloads
 from .roles import Body
@@ -59,6 +59,7 @@ class Supervisor:
         self._reloads = Reloads(settings, ports, self._roster, read_again, self._adopt)
         self._roster.refreshed, self._roster.asked = self._reloads.answered, self._reloads.begin
         self._entered_ns = 0
+        self._because = Event.READY
         self._quiet = 0  # checks in a row that found nothing in flight
         self._enters = {
             Phase.RUNNING: self._run,
@@ -140,7 +141,7 @@ class Supervisor:
 
     def _enter(self, phase: Phase, event: Event) -> None:
         """The one place where the phase changes."""
-        before, self.phase = self.phase, phase
+        before, self.phase, self._because = self.phase, phase, event
         if phase == before and event not in (Event.TERM, Event.INT):
             return
         log.info("phase", {"from": before, "to": phase, "because": event})
@@ -190,9 +191,14 @@ class Supervisor:
         ending.end_acceptors(self._roster)
 
     def _stop(self) -> None:
-        """Everybody ends; a second time at once."""
+        """Everybody ends; a second time at once.
+
+        Calls that a grace period cuts off are as configured; those that a signal does are not.
+        """
         self._stop_listening()
-        ending.end_all(self._roster, at_once=self._roster.stopping)
+        cut_off = ending.end_all(self._roster, at_once=self._roster.stopping)
+        if cut_off and self._because in (Event.TERM, Event.INT):
+            self.status = self.status or CUT_OFF
 
     def _stop_listening(self) -> None:
         for port in self._ports:

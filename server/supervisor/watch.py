@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ..log import Long
+from ..log import Lines
 from .autopsy import running_call
 from .children import Child, Process
 from .lifecycle import ChildState
@@ -96,7 +96,7 @@ class Watch:
                 process.signal(ASK)
             return
         call = running_call(child.port.shared, child.number, now_ns)
-        stack = Long(child.stacks.take() if child.stacks else "")
+        stack = Lines(child.stacks.take() if child.stacks else "")
         fields = {"pid": process.pid, **call, "late_ms": late_ns // 1_000_000, "stack": stack}
         log.warning("handler hung", child.fields | fields)
         process.kill(HUNG)

@@ -71,7 +71,7 @@ def test_a_refused_hello_fails_the_call_before_it_is_sent(serve: Serve) -> None:
             peer.receive()
 
     async def work(client: AsyncClient) -> None:
-        with pytest.raises(RemoteError, match=r"faircall\.hello at .*not trusted"):
+        with pytest.raises(RemoteError, match=r"^(tcp|unix|http):\S+: .*not trusted"):
             await client.call("m")
 
     run(work, serve(script).address, user="ann")

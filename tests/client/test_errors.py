@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import pickle
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +41,8 @@ def test_data_of_any_other_shape_has_no_such_members(data: object) -> None:
 def test_a_message_says_what_may_be_done() -> None:
     assert "faircall stats" in str(RemoteError(-32601, "Method not found"))
     assert "longer timeout" in str(local_deadline(*WHERE, 0.25))
+    late = remote_error(-32050, "Deadline exceeded", {"method_timeout_s": 1.0}, *WHERE)
+    assert str(late).endswith("(-32050); give the method a longer timeout, or the server less work")
     assert "no answer within 0.25 s" in str(local_deadline(*WHERE, 0.25))
 
 
@@ -56,6 +59,17 @@ def test_a_remote_error_survives_pickling(code: int) -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert (str(copy), copy.data, copy.method) == (str(error), error.data, "add")
+
+
+PLACELESS = FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    for scheme in ("unix", "http+unix"):
+        there = str(connection_failed(f"{scheme}:{tmp_path}/x.sock", PLACELESS, 2.0))
+        assert "No such file or directory; is the server running" in there
+        missing = str(connection_failed(f"{scheme}:{tmp_path}/no/x.sock", PLACELESS, 2.0))
+        assert missing.endswith(f": the folder {tmp_path}/no does not exist; check the path")
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,12 @@ def stacks(daemon: Daemon) -> list[str]:
     return [event["stack"] for event in daemon.events("handler hung")]
 
 
+def failures(daemon: Daemon, method: str) -> int:
+    """Failed calls of the method, as `faircall stats` has them."""
+    rows = daemon.stats()["ports"][0]["methods"]
+    return next(int(row["failed"]) for row in rows if row["method"] == method)
+
+
 def test_a_call_that_waits_too_long_is_answered_at_its_deadline(raw: Raw, tmp_path: Path) -> None:
     """It never ran; the one that runs is not disturbed."""
     gate, trace = Gate(tmp_path), tmp_path / "trace"
@@ -57,6 +63,7 @@ def test_a_hung_handler_is_shown_and_replaced(
 ) -> None:
     """The call is answered at its deadline; then the stack is logged, and the handler killed."""
     gate, before, hung = Gate(tmp_path), raw.call("pid"), len(stacks(daemon))
+    failed = failures(daemon, method)
     params = [gate.path] if method == "hold" else []
     raw.send(request(method, *params, id=1, meta={"timeout_ms": 300}))
     assert raw.receive()["error"]["code"] == DEADLINE
@@ -66,6 +73,7 @@ def test_a_hung_handler_is_shown_and_replaced(
     event = daemon.events("handler hung")[-1]
     assert (event["pid"], event["method"]) == (before, method)
     until(lambda: daemon.events("handler died")[-1].get("killed") == "hung")
+    assert failures(daemon, method) == failed + 1
 
 
 @pytest.mark.parametrize(

@@ -168,8 +168,10 @@ def test_a_second_ctrl_c_stops_now(serve: Serve, tmp_path: Path) -> None:
         gate.wait_for_call()
         daemon.send(signal.SIGINT)
         until(lambda: phase_of(daemon) == "DRAINING")
-        assert daemon.stop(signal.SIGINT) == 0
+        assert daemon.stop(signal.SIGINT) == 1  # for it cut a call off
         assert raw.rest() == []
+    assert daemon.event("call cut off")["method"] == "hold"
+    assert daemon.event("stopped")["status"] == 1
     assert "Traceback" not in daemon.log
 
 

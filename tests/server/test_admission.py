@@ -10,6 +10,7 @@ import pytest
 from faircall.server.reader.staging import UNDECODED_METHOD, AdmissionLimits
 from faircall.shm.columns import Counter
 from faircall.shm.states import Phase
+from faircall.workers import suggestion
 
 from .reader_client import batch, call, post, reasons
 from .reader_world import NOBODY_TRUSTED, World
@@ -18,6 +19,21 @@ Make = Callable[..., World]
 
 
 # -- answers without a queue -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wanted", "meant"), [("sen", "seen"), ("rpc.pong", "rpc.ping"), (UNDECODED_METHOD[1:], "")]
+)
+def test_a_method_that_was_probably_meant_is_named(
+    world: World, monkeypatch: pytest.MonkeyPatch, wanted: str, meant: str
+) -> None:
+    monkeypatch.setattr(suggestion, "_rests_until_ns", 0)
+    client = world.connect()
+    client.send(call(wanted, id=1))
+    world.read()
+    (answer,) = client.answers()
+    hint = f"; did you mean {meant}?" if meant else ""
+    assert answer["error"]["message"] == f"Method not found: {wanted}{hint}"
 
 
 @pytest.mark.parametrize(

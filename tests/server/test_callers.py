@@ -95,8 +95,25 @@ def test_a_caller_is_one_object_with_a_row_of_its_own(callers: Callers, names: N
 
 def test_only_a_trusted_peer_says_for_whom_it_calls(callers: Callers) -> None:
     assert callers.claimed(TRUSTED, "anna", 1) is callers.get("anna", 1)
-    with pytest.raises(ClaimRefused, match=r"10\.0\.0\.9 may not .* identity\.trusted-peers"):
+    with pytest.raises(ClaimRefused) as refused:
         callers.claimed(STRANGER, "anna", 1)
+    assert str(refused.value) == (
+        '10.0.0.9 may not call as "anna": list it in identity.trusted-peers'
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "by_flag"), [("127.0.0.1", True), ("::1", True), ("fe80::1%eth0", False)]
+)
+def test_a_peer_on_this_machine_is_told_of_the_flag(
+    callers: Callers, host: str, by_flag: bool
+) -> None:
+    with pytest.raises(ClaimRefused) as refused:
+        callers.claimed(Peer(host, trusted=False, address=host), "anna", 1)
+    flag = "start the server with --trust-loopback, or " if by_flag else ""
+    assert str(refused.value) == (
+        f'{host} may not call as "anna": {flag}list it in identity.trusted-peers'
+    )
 
 
 @pytest.mark.parametrize("name", ["", "x" * 257, "a\nb", "a\x1b[31m", "\ud800"])

@@ -40,6 +40,36 @@ def cost(desk: Desk) -> int:
     return int(desk.shared.columns.cost_totals()[desk.user])
 
 
+def deaths(desk: Desk) -> dict[str, int]:
+    """By method, those that have any."""
+    names = desk.shared.names.methods
+    found = desk.shared.columns.deaths().sum(axis=0).tolist()
+    return {names.name(row): count for row, count in enumerate(found) if count}
+
+
+def test_a_call_that_ended_its_handler_is_counted_once_for_its_method(desk: Desk) -> None:
+    die(desk, "end_once", reserved=0)
+    dead = DeadCalls(desk.shared, CostRules())
+    dead.count(0)
+    dead.count(0)  # the order was repeated
+    DeadCalls(desk.shared, CostRules()).count(0)  # by the next janitor
+    assert deaths(desk) == {"end_once": 1}
+    desk.reap()
+    dead.count(0)
+    assert deaths(desk) == {"end_once": 1}
+
+
+def test_each_run_of_a_repeated_call_and_each_call_is_counted(desk: Desk) -> None:
+    dead = DeadCalls(desk.shared, CostRules())
+    die(desk, "end", reserved=0)
+    dead.count(0)
+    desk.reap()
+    with pytest.raises(SystemExit):
+        desk.work(0)  # the same call, by a handler of the same number
+    dead.count(0)
+    assert deaths(desk) == {"end": 2}
+
+
 def test_the_time_that_it_ran_is_charged_once_if_it_is_more_than_was_reserved(desk: Desk) -> None:
     die(desk, "end_once", reserved=100)
     dead = DeadCalls(desk.shared, RUNNING_TIME)

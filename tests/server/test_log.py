@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faircall.server.log import Format, LineHandler, Long, json_line, text_line
+from faircall.server.log import Format, LineHandler, Lines, Long, json_line, text_line
 
 EPOCH = 1_767_225_600.0625  # 2026-01-01T00:00:00.062Z
 
@@ -85,17 +85,45 @@ def test_json_holds_the_same() -> None:
     assert "\n" not in line
 
 
-@pytest.mark.parametrize("line_of", [text_line, json_line])
-def test_a_traceback_is_one_more_field_of_the_same_line(
-    line_of: Callable[[logging.LogRecord], str],
-) -> None:
+def logged(line_of: Callable[[logging.LogRecord], str], message: str) -> str:
     try:
-        raise ValueError("no\nway")
+        raise ValueError(message)
     except ValueError as error:
-        line = line_of(record("method raised", {"index": 1}, error=error))
+        return line_of(record("method raised", {"index": 1}, error=error))
+
+
+def test_in_json_a_traceback_is_one_more_field_of_the_same_line() -> None:
+    line = logged(json_line, "no\nway")
     assert "\n" not in line
     assert "ValueError: no\\nway" in line
-    assert "test_log.py" in line
+    assert "test_log.py" in json.loads(line)["traceback"]
+
+
+def test_in_text_the_lines_of_a_traceback_follow_and_are_indented() -> None:
+    first, *rest = logged(text_line, "no\n2026-01-01 INFO ready\r\x1b[2J\u2028").split("\n")
+    assert first.endswith(" INFO method raised: index=1")
+    assert rest[0] == "    Traceback (most recent call last):"
+    assert rest[1].startswith('      File "')
+    assert rest[-2:] == [
+        "    ValueError: no",
+        "    2026-01-01 INFO ready\\u000d\\u001b[2J\\u2028",
+    ]
+
+
+def test_a_stack_follows_too_and_an_empty_one_is_a_field() -> None:
+    line = text_line(record("handler hung", {"stack": Lines("File a\nFile b"), "late_ms": 5}))
+    assert line.endswith(" handler hung: late_ms=5\n    File a\n    File b")
+    assert text_line(record("hung", {"stack": Lines("x")})).endswith(" hung\n    x")
+    assert text_line(record("hung", {"stack": Lines()})).endswith(' hung: stack=""')
+
+
+@given(st.text())
+def test_no_line_of_a_stack_can_be_taken_for_an_event(text: str) -> None:
+    first, *rest = text_line(record("hung", {"stack": Lines(text)})).splitlines()
+    assert first.startswith("2026-01-01T00:00:00.062Z INFO hung")
+    for line in rest:
+        assert line.startswith("    ")
+        assert all(ord(character) >= 32 for character in line)
 
 
 def test_messages_of_other_libraries_are_taken_as_they_are() -> None:

@@ -159,6 +159,17 @@ def test_methods_show_mean_and_maximum_over_all_handlers(port: Port) -> None:
     ]
 
 
+def test_a_run_that_ended_with_its_handler_is_a_failed_call_without_a_time(port: Port) -> None:
+    shared = port.shared
+    spin = shared.names.method("spin", 0, 0)
+    shared.columns.ran(0, spin, 1_000_000, False)
+    shared.columns.died(1, spin, 7)
+    found = snapshot(port)
+    (row,) = found["methods"]
+    assert (row["calls"], row["failed"], row["mean_ms"]) == (2, 1, 1.0)
+    assert [(h["calls"], h["failed"]) for h in found["handlers"]] == [(0, 0), (1, 1)]
+
+
 def test_times_are_in_the_unit_of_the_settings_and_say_so(load: Load) -> None:
     with small_port(load, "[rpc]\nmetrics.timeunit = 'MICROSECONDS'\n") as port:
         shared = port.shared

@@ -110,7 +110,8 @@ def test_a_start_hook_that_raises_stops_the_start_and_says_where(
     until(d.has_ended)
     assert d.status == 2
     (line,) = d.log("cannot start")
-    assert line["reason"].startswith("FileNotFoundError: no model (")
+    expected = "the start hook load_model() raised FileNotFoundError: no model ("
+    assert line["reason"].startswith(expected)
     assert "svc.py:8" in line["reason"]
 
 

@@ -101,6 +101,48 @@ def test_what_a_handler_finds_expired_says_so(world: World) -> None:
     assert world.seen == []
 
 
+METHOD_TIMEOUT = "Deadline exceeded: the call did not finish within the method's timeout of 0.5 s"
+
+
+@pytest.mark.parametrize("found_by", ["reader", "handler"])
+@pytest.mark.parametrize(
+    ("method", "asked_ms", "text"),
+    [
+        ("brief", None, METHOD_TIMEOUT),
+        ("brief", 900, METHOD_TIMEOUT),
+        ("brief", 400, "Deadline exceeded"),
+        ("echo", 500, "Deadline exceeded"),
+    ],
+)
+def test_a_call_that_is_over_by_its_methods_timeout_says_so(
+    world: World, found_by: str, method: str, asked_ms: float | None, text: str
+) -> None:
+    client = world.connect()
+    client.send(call(method, id=1, meta={"timeout_ms": asked_ms} if asked_ms else {}))
+    world.read()
+    world.pass_ms(500)
+    if found_by == "handler":
+        world.handle()
+    world.read()
+    (answer,) = client.answers()
+    assert answer["error"]["message"] == text
+    assert answer["error"]["data"].get("method_timeout_s") == (
+        0.5 if text != "Deadline exceeded" else None
+    )
+    assert world.count(Counter.EXPIRED) == 1
+    world.verify()
+
+
+def test_calls_that_expire_together_each_say_why(world: World) -> None:
+    client = world.connect()
+    client.send(call("brief", id=1) + call("echo", id=2, meta={"timeout_ms": 500}))
+    world.read()
+    world.pass_ms(500)
+    world.read()
+    texts = {answer["id"]: answer["error"]["message"] for answer in client.answers()}
+    assert texts == {1: METHOD_TIMEOUT, 2: "Deadline exceeded"}
+
+
 def test_the_next_deadline_is_that_of_the_calls_that_are_left(world: World) -> None:
     client, began_ns = world.connect(), world.now_ns
     for id_, timeout_ms in ((1, 5), (2, 50), (3, 20)):

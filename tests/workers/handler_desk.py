@@ -65,6 +65,11 @@ class Methods:
             self.desk.now_ns += int(ms * MS)
             return "spent"
 
+        @service.method(timeout=2.5)
+        def spend_and_check(ms: float) -> None:
+            self.desk.now_ns += int(ms * MS)
+            current_call().check()
+
         @service.method
         def pause() -> str:
             """Something happens while it runs."""

@@ -61,7 +61,7 @@ def test_what_a_call_took_is_noted(desk: Desk) -> None:
     assert count(desk, Counter.RUN) == 2
     assert count(desk, Counter.BUSY_NS) == 4 * MS
     figures = desk.shared.columns.methods[0][desk.shared.names.methods.find("spend")]
-    assert [int(each) for each in figures] == [2, 0, 4 * MS, 3 * MS, 0, 0]
+    assert [int(each) for each in figures] == [2, 0, 4 * MS, 3 * MS, 0, 0, 0]
 
 
 def test_a_method_sees_its_call(desk: Desk, methods: Methods) -> None:
@@ -108,6 +108,18 @@ def test_each_claim_is_a_beat(desk: Desk) -> None:
 
 
 # -- calls that nobody waits for -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("timeout_ms", "of_method"), [(2500, 2.5), (2400, None)])
+def test_a_method_that_ends_at_its_deadline_tells_whose_it_was(
+    desk: Desk, timeout_ms: int, of_method: float | None
+) -> None:
+    slot = desk.put("spend_and_check", b"[2500]", timeout_ms=timeout_ms)
+    desk.work()
+    status, body = desk.collect()[slot]
+    error = json.loads(body)
+    assert (status, error["code"]) == (Status.ERROR, -32050)
+    assert error["data"].get("method_timeout_s") == of_method
 
 
 def test_a_call_that_is_past_its_deadline_does_not_begin(desk: Desk, methods: Methods) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -141,7 +142,9 @@ def test_a_failing_start_hook_stops_the_start(service: Service) -> None:
         raise LookupError("no model")
 
     service.on_start(lambda: seen.append("never"))
-    with pytest.raises(LookupError, match="no model"):
+    place = rf"\({re.escape(__file__)}:\d+\)"
+    text = rf"^the start hook .*broken\(\) raised LookupError: no model {place}$"
+    with pytest.raises(ServiceError, match=text):
         service.start(Worker())
     assert not seen
 
