@@ -1,10 +1,11 @@
 """Payload pages: where requests and answers lie, in chains of 4 KiB or of 64 KiB pages.
 
 A page's owner word names a slot and a generation. **A page is in use iff that generation is not
-before its slot's** (it is that one, or the one after it): the reader's store of FREE, which raises the generation, frees every
-page of the call at once, whoever dies when; and a page that stays with its slot for the next call
-is stamped one generation ahead first, so that it is never free in between. (A dead reader's slots
-are raised by two.) The free stacks are an index of that truth, guarded by the pages lock.
+before its slot's** (it is that one, or the one after it). So the reader's store of FREE, which
+raises the generation, frees every page of the call at once, whoever dies when; and a page that
+stays with its slot for the next call is stamped one generation ahead first, so that it is never
+free in between. (A dead reader's slots are raised by two.) The free stacks are an index of that
+truth, guarded by the pages lock.
 
     4 KiB class:  up to SMALL_RUN pages, for bodies up to 16 KiB
     64 KiB class: everything longer; the last page may be part empty
