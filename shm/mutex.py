@@ -57,8 +57,19 @@ def abi() -> str:
 
 def end_process(where: str, error: BaseException | None) -> NoReturn:
     """A critical section cannot be left half done: say why, end, and let the next owner rebuild."""
-    os.write(2, f"section broken: where={where} pid={os.getpid()} error={error!r}\n".encode())
+    said = f"section broken: where={where} pid={os.getpid()} error={error!r} at={_place_of(error)}"
+    os.write(2, said.encode() + b"\n")
     os._exit(BROKEN_SECTION)
+
+
+def _place_of(error: BaseException | None) -> str:
+    """The file and line that raised `error`."""
+    frame = error.__traceback__ if error else None
+    while frame and frame.tb_next:
+        frame = frame.tb_next
+    if not frame:
+        return "?"
+    return f"{os.path.basename(frame.tb_frame.f_code.co_filename)}:{frame.tb_lineno}"
 
 
 class RobustMutex:
