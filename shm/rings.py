@@ -211,7 +211,7 @@ class TurnRings:
         if in_turn:
             self._move_back(level, turn)
         base = self._turns[level]
-        turn = np.clip(turn, base, base + np.uint64(self.turns - 1)) if in_turn else base
+        turn = np.clip(turn, base, base + np.uint64(self.turns - 1))
         words[queued, W_TURN] = turn
         ring = level * CLASSES + cls
         order = np.lexsort((words[queued, W_SEQ], turn, ring))

@@ -181,10 +181,10 @@ MUTANTS = [
         "now - now",
     ),
     mutant(
-        "out of turn the order is that of arrival",
+        "a rebuild leaves every call its turn",
         "rings.py",
-        "np.uint64(self.turns - 1)) if in_turn else base",
-        "np.uint64(self.turns - 1))",
+        "turn = np.clip(turn, base, base + np.uint64(self.turns - 1))",
+        "turn = base",
     ),
     mutant(
         "the ring is searched from the level's turn on",

@@ -180,11 +180,7 @@ class Queue(RuleBasedStateMachine):
             still = [p for p in self.model.waiting.values() if p.level == level]
             still = [place for place in still if place.call.tag in before]
             by_now = sorted(still, key=lambda place: place.key)
-            as_before = sorted(still, key=lambda place: before[place.call.tag])
-            # Who waited in turn when that was switched off: a rebuild puts them by arrival.
-            by_arrival = sorted(still, key=lambda place: place.seq)
-            in_turn = self.model.policy.in_turn
-            assert by_now == as_before or (not in_turn and by_now == by_arrival)
+            assert by_now == sorted(still, key=lambda place: before[place.call.tag])
 
     # -- what always holds -----------------------------------------------------------------------
 
