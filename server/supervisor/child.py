@@ -2,7 +2,8 @@
 
 A child dies with its supervisor, owns no descriptor that is not its own (whoever held a copy of a
 client's socket would keep the client waiting after its reader's death), and leaves signals to the
-supervisor: it stops when the shared phase says so, or by SIGKILL.
+supervisor: it stops when the shared phase says so, or by SIGKILL. A `faulthandler` that the parent
+has enabled is off: its descriptor is closed here, and the number soon a client's connection.
 
 Where user code runs, "leaves" is not "ignores": an ignored signal stays ignored in every program
 that is executed from there, and the user's `subprocess.Popen(...).terminate()` would do nothing. A
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import faulthandler
 import os
 import signal
 from collections.abc import Callable, Iterable
@@ -38,6 +40,7 @@ def become_child(
     libc.prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
     signal.set_wakeup_fd(-1)
     leave_signals(runs_user_code)
+    faulthandler.disable()
     close_all_but(keep)
 
 

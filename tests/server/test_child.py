@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import json
 import os
 import select
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,6 +92,22 @@ def test_a_child_whose_parent_died_first_does_not_begin() -> None:
     parent = os.getpid()
     said, status = in_child(lambda pipe: become_child(parent + 1, "late", [pipe]))
     assert (said, status) == (None, STARTED_NO_MORE)
+
+
+def test_a_crash_writes_nothing_where_the_parent_would_have_written(tmp_path: Path) -> None:
+    """Its descriptor's number is another file's by then: in a reader, a client's connection."""
+    parent, path = os.getpid(), tmp_path / "client"
+
+    def body(pipe: int) -> None:
+        parents = os.dup(2)
+        faulthandler.enable(parents)
+        become_child(parent, "crashes", [pipe])
+        client = os.open(path, os.O_CREAT | os.O_WRONLY)
+        os.dup2(client, parents)
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    assert in_child(body) == (None, -signal.SIGSEGV)
+    assert path.read_bytes() == b""
 
 
 def test_a_child_does_not_outlive_its_parent() -> None:
