@@ -9,6 +9,7 @@ every slot is free, the segment is sound, and every role has the descriptors tha
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 from collections import Counter
@@ -132,15 +133,16 @@ def assert_nothing_is_left(pids: Sequence[int]) -> None:
     assert not [name for name in os.listdir("/dev/shm") if f"-{os.getpid()}-" in name]
 
 
-def descriptors(d: Daemon) -> dict[tuple[str, int], int]:
-    """How many descriptors each child has, connections apart; once it has settled."""
+def descriptors(d: Daemon) -> dict[tuple[str, int], Counter[str]]:
+    """How many descriptors of each kind every child has, connections apart; once it has settled."""
 
-    def count(place: tuple[str, int]) -> int:
+    def kinds(place: tuple[str, int]) -> Counter[str]:
         row = d.shared.row(*place)
         until(lambda: not row["connections"], f"{place} without connections")
-        return len(os.listdir(f"/proc/{row['pid']}/fd"))
+        folder = Path(f"/proc/{row['pid']}/fd")
+        return Counter(re.sub(r"\d+", "", os.readlink(path)) for path in folder.iterdir())
 
-    return {place: count(place) for place in PLACES}
+    return {place: kinds(place) for place in PLACES}
 
 
 def assert_met_enough(counts: Counter[str], kills: int) -> None:
