@@ -90,7 +90,7 @@ def test_random_kills_under_load(
         clients = Load(addresses, CLIENTS, seed=kills, folder=tmp_path)
         strikes = strike(d, kills)
         clients.stop()
-        assert_quiet_and_sound(d)
+        assert_quiet_and_sound(d, strikes)
         assert descriptors(d) == before
         pids = d.children()
         assert d.stop() == 0
@@ -118,8 +118,13 @@ def strike(d: Daemon, kills: int) -> Sequence[Strike]:
     return nemesis.strikes
 
 
-def assert_quiet_and_sound(d: Daemon) -> None:
-    """Every child is at work again, every slot is free, and every index says so."""
+def assert_quiet_and_sound(d: Daemon, strikes: Sequence[Strike]) -> None:
+    """Every child is at work again, every slot is free, and every index says so.
+
+    One that was stopped still looks ready until it is found out, and must be gone by then.
+    """
+    struck = {strike.pid for strike in strikes}
+    until(lambda: struck.isdisjoint(d.children()), "those that were struck are gone")
     until(lambda: all(d.is_ready(*place) for place in PLACES), "every child")
     until(lambda: all(d.shared.row(*place)["status"] == Life.READY for place in PLACES))
     states = d.shared.table.recovery.count_states
