@@ -1,6 +1,12 @@
 """What the fair queue does for a light user beside a heavy one, measured on real servers.
 
-    python -m faircall.perf.fairness concurrency | first-second | costs | minting [--seconds S]
+    python -m faircall.perf.fairness SCENARIO [--seconds S]
+
+    concurrency     a heavy user with 8 to 512 calls in flight
+    first-second    256 connections of a user who was never seen before
+    costs           callers of cheap, of long, and of locked calls
+    minting         a user who takes another name for each call
+    reload          other settings come into force while 50,000 calls wait
 
 Each scenario starts a server per row, loads it from this process (`generator`) and prints a table
 of what it measured. On a machine with few processors the generator and the server share them: the
@@ -12,7 +18,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 
-from . import concurrency, costs, first_second, minting
+from . import concurrency, costs, first_second, minting, reloading
 from .rows import Row, table
 
 SCENARIOS: Mapping[str, Callable[[float], Sequence[Row]]] = {
@@ -20,8 +26,9 @@ SCENARIOS: Mapping[str, Callable[[float], Sequence[Row]]] = {
     "first-second": first_second.rows,
     "costs": costs.rows,
     "minting": minting.rows,
+    "reload": reloading.rows,
 }
-SECONDS: Mapping[str, float] = {"concurrency": 12, "first-second": 3, "costs": 12, "minting": 15}
+SECONDS: Mapping[str, float] = {"concurrency": 12, "first-second": 3, "costs": 12, "minting": 15, "reload": 8}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -30,10 +30,13 @@ def nap(ms: float) -> bytes:
 
 @contextlib.contextmanager
 def loaded(
-    settings: Mapping[str, str], flows: Sequence[Flow]
+    settings: Mapping[str, str], flows: Sequence[Flow], config: Path | None = None
 ) -> Iterator[tuple[DemoServer, Generator]]:
-    """A server with these settings, and a generator of these flows that is connected to it."""
-    with running_server(HANDLERS, settings, SERVICE) as server:
+    """A server with these settings, and a generator of these flows that is connected to it.
+
+    What the file `config` says counts where `settings` say nothing.
+    """
+    with running_server(HANDLERS, settings, SERVICE, config) as server:
         generator = Generator(server.address, flows)
         try:
             yield server, generator

@@ -29,8 +29,8 @@ from .states import HELD
 if TYPE_CHECKING:
     from .table import CallTable
 
-BATCH = 256  # calls moved with the lock held once: about a millisecond
-PAUSE_S = 0.0002  # before the next: who unlocks and locks again at once would leave none in
+BATCH = 96  # calls moved with the lock held once: less than half a millisecond
+PAUSE_S = 0.001  # before the next: time for whoever waits for the lock, woken late as well
 W_PRINCIPAL = word_of(SLOT, "principal")
 _LEVEL = states.LEVEL_MASK << states.LEVEL_SHIFT
 

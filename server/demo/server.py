@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..admin.client import fetch_stats
+from ..admin.client import fetch_stats, refresh_call_queue
 
 SERVICE = "faircall.workers.example:service"
 START_S = 30.0  # for importing, forking and the start hooks
@@ -33,6 +33,10 @@ class DemoServer:
         self.address, self.pid = address, pid
         self._admin_socket = admin_socket
 
+    def reload(self) -> None:
+        """Have it read its settings again; returns when they are in force. OSError."""
+        refresh_call_queue(self._admin_socket)
+
     def stats(self) -> Mapping[str, Any]:
         """What it counts for its only port; OSError."""
         port: Mapping[str, Any] = fetch_stats(self._admin_socket)["ports"][0]
@@ -41,14 +45,18 @@ class DemoServer:
 
 @contextlib.contextmanager
 def running_server(
-    handlers: int, settings: Mapping[str, str], service: str = SERVICE
+    handlers: int,
+    settings: Mapping[str, str],
+    service: str = SERVICE,
+    config: Path | None = None,
 ) -> Iterator[DemoServer]:
-    """A server of `service` with these settings (key to value) while the block runs. NotServing."""
+    """A server of `service` with these settings (key to value), and those of the file `config`,
+    while the block runs. NotServing."""
     with tempfile.TemporaryDirectory(prefix="faircall-demo-") as folder:
         admin_socket, log = f"{folder}/admin.sock", Path(folder) / "log"
         with log.open("wb") as stderr:
             process = subprocess.Popen(
-                command(handlers, {"admin.socket": admin_socket, **settings}, service),
+                command(handlers, {"admin.socket": admin_socket, **settings}, service, config),
                 env=environment(os.environ),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -60,10 +68,17 @@ def running_server(
             _stop(process)
 
 
-def command(handlers: int, settings: Mapping[str, str], service: str = SERVICE) -> Sequence[str]:
+def command(
+    handlers: int,
+    settings: Mapping[str, str],
+    service: str = SERVICE,
+    config: Path | None = None,
+) -> Sequence[str]:
     """The command line: loopback peers are trusted, so that one process can be two users."""
     words = ["-m", "faircall", "serve", service, "--trust-loopback", "--handlers", str(handlers)]
     words += ["--bind", "tcp://127.0.0.1:0", "--log-level", "info", "--log-format", "json"]
+    if config:
+        words += ["--config", str(config)]
     for key, value in settings.items():
         words += ["--set", f"{key}={value}"]
     return [sys.executable, *words]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from faircall.perf import concurrency, costs, fairness, first_second, minting
+from faircall.perf import concurrency, costs, fairness, first_second, minting, reloading
 from faircall.perf.rows import Row, pss_mib, table
 
 pytestmark = pytest.mark.slow
@@ -52,6 +52,16 @@ def test_minting() -> None:
     for row in rows:  # made-up names have no rows of their own, but for a few at a sweep
         assert 2 <= float(str(row["users known"])) < 20
     assert_measured(rows, "heavy share", "heavy calls/s", "light p50 ms", "light p99 ms")
+
+
+def test_reload() -> None:
+    rows = reloading.rows(0.6, waiting=3000)
+    assert [row["reloaded"] for row in rows] == ["nothing", "weights", "levels"]
+    assert [int(str(row["reloads"])) > 0 for row in rows] == [False, True, True]
+    assert {row["light failed"] for row in rows} == {row["crowd failed"] for row in rows} == {0}
+    for row in rows:
+        assert 0 < int(str(row["waiting"])) < 3000
+    assert_measured(rows, "light p50 ms", "light p99 ms", "light max ms")
 
 
 def test_the_command_prints_a_table(
