@@ -28,7 +28,13 @@ SCENARIOS: Mapping[str, Callable[[float], Sequence[Row]]] = {
     "minting": minting.rows,
     "reload": reloading.rows,
 }
-SECONDS: Mapping[str, float] = {"concurrency": 12, "first-second": 3, "costs": 12, "minting": 15, "reload": 8}
+SECONDS: Mapping[str, float] = {
+    "concurrency": 12,
+    "first-second": 3,
+    "costs": 12,
+    "minting": 15,
+    "reload": 8,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..scheduling import capacity
-from ..shm.layout import LANES, LARGE_PAGE, MAX_LEVELS, SMALL_PAGE, Geometry
+from ..shm.layout import LANES, LARGE_PAGE, MAX_LEVELS, MOST_TURNS, SMALL_PAGE, Geometry
 from ..shm.policy import QueuePolicy
 from ..shm.segment import SHM_FOLDER, SegmentError
 from ..shm.shared import Shared
@@ -164,16 +164,20 @@ def thousandths(share: float) -> int:
 def geometry_of(settings: Settings, ipc: PortSettings) -> Geometry:
     """How large the segment is; ValueError if that is too large for the layout.
 
-    Every reader has as many slots as calls can wait in all, and as run meanwhile.
+    Every reader has as many slots as calls can wait in all, and as run meanwhile. There are as many
+    turns, as far as the layout allows: so each waiting call of one caller has a turn of its own,
+    and none of them stands beside those who come later.
     """
     calls = ipc.callqueue.total_capacity + settings.handlers.count
     limits = settings.limits
+    slots = max(LEAST_SLOTS, 1 << (calls - 1).bit_length())
     small, large = pages_of(limits.segment_payload_bytes, limits.max_message_bytes)
     return Geometry(
         readers=settings.server.readers,
         handlers=settings.handlers.count,
-        slots=max(LEAST_SLOTS, 1 << (calls - 1).bit_length()),
+        slots=slots,
         levels=MAX_LEVELS - LANES,  # a reload may configure any number
+        turns=min(slots, MOST_TURNS),
         identities=limits.identities,
         methods=limits.methods,
         small_pages=small,

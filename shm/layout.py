@@ -65,6 +65,7 @@ IDLE_WORDS = 16  # one bit per handler: at most 1,024 handlers
 NAME_BYTES = 128  # of an identity or a method, UTF-8
 COUNTERS = 32  # single-writer words per process, named in `columns`
 LIMITERS_PER_CALL = 8
+MOST_TURNS = 1 << 16  # of a level
 
 
 def _record(*names: str, words: int) -> np.dtype[np.void]:
@@ -270,7 +271,7 @@ class Geometry:
         for name in ("slots", "turns"):
             if (value := getattr(self, name)) & (value - 1):
                 raise ValueError(f"{name} must be a power of two: {name}={value}")
-        limits = {"levels": MAX_LEVELS - LANES, "handlers": IDLE_WORDS * 64, "turns": 1 << 16}
+        limits = {"levels": MAX_LEVELS - LANES, "handlers": IDLE_WORDS * 64, "turns": MOST_TURNS}
         for name, most in limits.items():
             if (value := getattr(self, name)) > most:
                 raise ValueError(f"{name} must be at most {most}: {name}={value}")

@@ -9,7 +9,9 @@ import pytest
 from faircall.server.config_ipc import MOST_LEVELS
 from faircall.server.port import UNLIMITED, Port, geometry_of, open_ports, pages_of, policy_of
 from faircall.server.supervisor.failures import CannotStart
-from faircall.shm.layout import LARGE_PAGE, SMALL_PAGE, Layout
+from faircall.shm.layout import LARGE_PAGE, SLOT, SMALL_PAGE, Layout, word_of
+from faircall.shm.shared import Shared
+from faircall.shm.table import ACCEPTED, CallTable
 
 from ..conftest import Load
 from .supervised import SMALL
@@ -64,6 +66,35 @@ def test_a_reader_has_slots_for_all_that_wait_and_all_that_run(
 ) -> None:
     settings = load(f"[ipc.8020]\ncallqueue.total-capacity = {capacity}\n")  # 8 handlers
     assert geometry_of(settings, settings.ports[8020]).slots == slots
+
+
+def test_one_more_caller_has_the_next_turn_however_much_another_has_waiting(load: Load) -> None:
+    settings = load(
+        "[ipc.8020]\nscheduler.priority.levels = 1\n"
+        "faircallqueue.multiplexer.weights = [1]\ncallqueue.max-principal-share = 1.0\n"
+    )
+    ipc = settings.ports[8020]
+    shared = Shared(geometry_of(settings, ipc), policy_of(settings, ipc))
+    table, verdicts, most = shared.table, [ACCEPTED], 3000
+    for name, slots in (("heavy", range(most)), ("light", range(most, most + 25))):
+        row = shared.names.identity(name, 0)
+        for slot in slots:
+            table.words[slot, word_of(SLOT, "principal")] = shared.names.reference(row)
+    table.enqueue([(slot, 0) for slot in range(most)], [ACCEPTED] * most)
+    for light in range(most, most + 25):
+        for _ in range(100):
+            assert claimed(table) < most
+        table.enqueue([(light, 0)], verdicts)
+        assert verdicts == [ACCEPTED]
+        assert light in (claimed(table), claimed(table))
+    shared.doorbells.close()
+
+
+def claimed(table: CallTable) -> int:
+    """The slot that is served next; -1 if nothing waits."""
+    out = [-1]
+    table.claim(0, 0, out, [0])
+    return out[0]
 
 
 @pytest.mark.parametrize("levels", [1, 4, 14])
