@@ -33,7 +33,8 @@ Who may touch which words, and under which lock:
     | SLOT.state               | see `states`                   | all      | see `states`      |
     | SLOT, other words        | whom the state names           | the same | none              |
     | IDENTITY.hash, .word     | readers, janitor               | all      | names lock        |
-    | IDENTITY.level, .decayed | janitor                        | all      | one store         |
+    | IDENTITY.level, .looked  | janitor                        | all      | one store         |
+    | IDENTITY.decayed         | janitor                        | all      | one store         |
     | IDENTITY.waiting         | readers, handlers, janitor     | all      | queue lock        |
     | METHOD                   | handlers at start, janitor     | all      | names lock        |
     | COLUMNS                  | that process                   | all      | one writer a word |
@@ -51,7 +52,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 MAGIC = 0x4C4C_4143_5249_4146  # "FAIRCALL" in memory; 0 means: not ready yet
-VERSION = 4
+VERSION = 5
 
 WORD = 8  # bytes
 CACHE_LINE = 64  # bytes
@@ -118,6 +119,7 @@ SHARD = _record(
     f"arrival_turn:{MAX_LEVELS}",  # in order of arrival: no call comes before this turn
     "swept_ns",  # when the janitor's last sweep was due; 0 = none yet
     f"lane_debt:{LANES}",  # thousandths of a draw that each lane has to pay back
+    "strangers_level",  # of who has not been looked at by the janitor yet, which alone stores it
     words=136,
 )
 POLICY = _record(
@@ -204,6 +206,7 @@ IDENTITY = _record(
     "waiting",  # calls of this principal QUEUED or HELD
     "used_ns",  # when a reader last looked it up
     "quarantined",  # 1: to be evicted at the next sweep
+    "looked",  # 1: the janitor has found costs here, and `level` follows from them
     "name_bytes",
     f"name:{NAME_BYTES // WORD}",
     words=32,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .layout import HEADER, IDENTITY, MAX_LEVELS, METHOD, NAME_BYTES, WORD, word_of
+from .layout import HEADER, IDENTITY, MAX_LEVELS, METHOD, NAME_BYTES, SHARD, WORD, word_of
 from .mutex import RobustMutex
 from .segment import Segment
 
@@ -137,6 +137,8 @@ class Names:
         shape = (g.processes, g.identities)
         self.costs = segment.words(layout.costs, g.processes * g.identities).reshape(shape)
         self.calls = segment.words(layout.calls, g.processes * g.identities).reshape(shape)
+        self.no_strangers: frozenset[str] = frozenset()  # service users: their level is known
+        self.strangers_level_word = segment.word(layout.shard, SHARD, "strangers_level")
         self._last_turns = segment.words(layout.last_turns, g.identities * MAX_LEVELS).reshape(
             g.identities, MAX_LEVELS
         )
@@ -211,5 +213,5 @@ class Names:
         self._last_turns[row] = 0
         spent = int(self.costs[:, row].sum()) & 0xFFFF_FFFF_FFFF_FFFF
         called = int(self.calls[:, row].sum())
-        fresh = dict.fromkeys(("decayed", "raw", "waiting", "quarantined"), 0)
+        fresh = dict.fromkeys(("decayed", "raw", "waiting", "quarantined", "looked"), 0)
         return self.identities.put(row, name, level=level, seen=spent, calls_seen=called, **fresh)

@@ -34,6 +34,7 @@ from .eviction import Eviction
 from .history_levels import HistoryLevels
 from .level_times import LevelTimes
 from .own_levels import OwnLevels
+from .strangers import Strangers
 from .unswept import UnsweptLevels
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Sweep:
             shared.geometry.identities, history.history_length, history.thresholds
         )
         self._unswept, self._own = UnsweptLevels(shared), OwnLevels(shared)
+        self._strangers = Strangers(shared)
         self._eviction = Eviction(shared, 0)
         self._responses = LevelTimes(shared)
         self._configure()
@@ -68,6 +70,7 @@ class Sweep:
         ipc = self._port.ipc
         self._decides = ipc.scheduler.impl == DECAY
         self._follows = ipc.scheduler.impl == HISTORY
+        self._cautious = ipc.callqueue.in_turn and ipc.callqueue.newcomer_calls > 0
         self._is_own = self._own.configure(ipc)
         self._settings, history = ipc.decay_scheduler, ipc.history_scheduler
         self._period_ns = ipc.decay_scheduler.period_ms * 1_000_000
@@ -87,6 +90,7 @@ class Sweep:
         if self._decides:
             self._publish(self._rows["decayed"].astype(np.int64))
             self._unswept.look_next()
+            self._strangers.meet(self._service_rows(), cautious=self._cautious)
         elif self._is_own:
             calls, costs = self._own.count(swept=False), self._rows["decayed"].astype(np.int64)
             self._own.publish(costs, calls, self._service_rows())
@@ -102,8 +106,10 @@ class Sweep:
         due = self.due(now_ns)
         if due > 0:
             self._sweep(now_ns, due)
-        if self._decides:
-            self._unswept.tick(now_ns, self._settings.thresholds, self._service_rows)
+        if not self._decides:
+            self._strangers.meet_all()
+        elif self._unswept.tick(now_ns, self._settings.thresholds, self._service_rows) or due > 0:
+            self._strangers.meet(self._service_rows(), cautious=self._cautious)
         self._place_service_users()
         return due > 0
 

@@ -11,15 +11,19 @@ class Account:
     """What is charged under one name, and the level that the name has.
 
     `reference` is `generation << 32 | row`; `level_word` is where in the segment the janitor
-    publishes the level.
+    publishes the level: that of strangers, until it has looked at this one, and for good where
+    `newcomers` share the account.
     """
 
     __slots__ = (
+        "_looked",
+        "_own_level",
         "_used",
         "_word",
         "asked_ns",
         "level_word",
         "name",
+        "newcomers",
         "reference",
         "refreshed_ns",
         "row",
@@ -32,7 +36,8 @@ class Account:
         self.level_word = 0
         self.asked_ns = 0
         self.refreshed_ns = 0
-        self._word = self._used = 0
+        self.newcomers = False
+        self._word = self._used = self._looked = self._own_level = 0
 
     def find(self, names: Names, now_ns: int, level: int = 0) -> None:
         """Look the row up, or make one at `level`."""
@@ -40,13 +45,21 @@ class Account:
         self.reference = names.reference(row)
         self.asked_ns = now_ns
         self._word, self._used = names.word(row, "word"), names.word(row, "used_ns")
-        self.level_word = names.word(row, "level")
+        self._looked, self._own_level = names.word(row, "looked"), names.word(row, "level")
+        self._find_level(names)
 
     def refresh(self, names: Names, now_ns: int) -> None:
         """Once per pass with calls: note that the row is used, and that it is still this name's."""
         self.refreshed_ns = now_ns
         q = names.identities.q
         q[self._used] = now_ns
+        if self.level_word != self._own_level:
+            self._find_level(names)
         gone = q[self._word] >> 32 != self.reference >> 32
         if gone or (self.row == OTHERS and now_ns - self.asked_ns > RETRY_NS):
             self.find(names, now_ns)
+
+    def _find_level(self, names: Names) -> None:
+        known = names.identities.q[self._looked] or self.name in names.no_strangers
+        shared = self.newcomers or not known
+        self.level_word = names.strangers_level_word if shared else self._own_level

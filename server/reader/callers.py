@@ -51,15 +51,14 @@ def _may_not(peer: Peer, name: str) -> str:
 
 
 class Caller(Account):
-    """One principal in this reader. `newcomers`: it is an account that new names share."""
+    """One principal in this reader."""
 
-    __slots__ = ("__weakref__", "newcomers", "ready", "unfinished")
+    __slots__ = ("__weakref__", "ready", "unfinished")
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.ready: deque[Connection] = deque()
         self.unfinished = 0  # bytes of input that its connections hold
-        self.newcomers = False
 
 
 class Callers:

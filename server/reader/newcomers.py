@@ -1,10 +1,11 @@
 """Names that have no row in the identity table yet: they have to earn one.
 
-    before it has made `calls` calls or a sweep has passed   charged to an account that is there
+    before it has made `calls` calls, or one after a sweep   charged to an account that is there
     from then on                                             a row of its own, which begins at the
                                                              level of that account
 
-So a fresh name for each call gives no fresh level, and takes no row. A name that one reader has
+So a fresh name for each call gives no fresh level, and takes no row: not even one that a sweep
+finds, for it does not call again. A name that one reader has
 seen is a newcomer to the next. What is remembered is bounded: a number for each of the last `most`.
 """
 
@@ -30,7 +31,7 @@ class Newcomers:
     def has_grown(self, key: int) -> bool:
         """Whether the name may have a row now; then it is forgotten here."""
         seen = self._seen.get(key)
-        if seen is None or not (seen & _CALLS >= self._needed or seen >> 32 < self._sweeps()):
+        if seen is None or seen & _CALLS < self._needed:
             return False
         del self._seen[key]
         return True
@@ -41,5 +42,7 @@ class Newcomers:
             if len(self._seen) >= self._most:
                 self._seen.popitem(last=False)
             self._seen[key] = self._sweeps() << 32
+        elif self._seen[key] >> 32 < self._sweeps():
+            calls = max(calls, self._needed)
         self._seen[key] += calls
         self._seen.move_to_end(key)

@@ -74,6 +74,7 @@ class Reader:
         limits, backoff = live.limits, live.backoff_rules
         decoder = _decoder(live.admission_limits)
         self.book = book = CallBook(shared, number)
+        shared.names.no_strangers = live.service_users
         replies = Replies(counts, settings.wire_limits.busy_http_status, decoder)
         self._arrivals = arrivals = Arrivals(shared, index, settings.costs, backoff.charge_refused)
         self.enqueuer = enqueuer = Enqueuer(shared, counts, book, replies, arrivals, backoff)
@@ -111,6 +112,7 @@ class Reader:
     def configure(self, live: LiveSettings) -> None:
         """Go by these from now on, with the connections that there are, too."""
         self.clients.configure(live.limits)
+        self.shared.names.no_strangers = live.service_users
         self._staging.limits = live.admission_limits
         self._staging.lanes.reserve(live.reserved, self._staging.rows)
         self._timeouts.configure(live.timeouts)

@@ -25,6 +25,7 @@ class LiveSettings:
     timeouts: Timeouts = field(default_factory=Timeouts)
     backoff_rules: BackOffRules = field(default_factory=BackOffRules)
     reserved: ReservedCalls = field(default_factory=ReservedCalls)
+    service_users: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

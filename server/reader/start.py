@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ...shm import states
 from ..costs import cost_rules
+from ..port import service_users
 from ..settings import processors
 from ..settings.trusted_peers import trusted_peers, trusted_proxies
 from ..supervisor.failures import CannotStart
@@ -105,6 +106,7 @@ def live_settings(port: Port) -> LiveSettings:
         timeouts=_timeouts(settings),
         backoff_rules=backoff_rules(port),
         reserved=_reserved(port.ipc),
+        service_users=frozenset(service_users(port.ipc)),
     )
 
 

@@ -185,7 +185,8 @@ class World:
     def publish_level(self, name: str, level: int) -> None:
         """What the janitor does with the level of a caller."""
         row = self.shared.names.identity(name, self.now_ns)
-        self.shared.segment.q[self.shared.names.word(row, "level")] = level
+        names, q = self.shared.names, self.shared.segment.q
+        q[names.word(row, "level")], q[names.word(row, "looked")] = level, 1
 
     # -- looking -----------------------------------------------------------------------------------
 

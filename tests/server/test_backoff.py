@@ -130,6 +130,7 @@ def test_a_lower_level_waits_longer_while_a_higher_one_is_busy(make_world: Make)
     client.send(numbered(2))
     world.read()
     world.publish_level(name, 3)
+    world.pass_ms(1)
     client.send(numbered(3, 3))  # level 3 is drawn 1 time in 15: 600 ms for each
     world.read()  # and nobody is idle any more
     assert reasons(client.answers()) == [(4, "queue_full"), (5, "queue_full")]

@@ -13,6 +13,7 @@ import pytest
 
 from faircall.server.reader.accounts import RETRY_NS
 from faircall.server.reader.callers import Callers, ClaimRefused
+from faircall.server.reader.newcomers import Newcomers
 from faircall.server.reader.peers import Peer, peer_of
 from faircall.server.settings.trusted_peers import trusted_peers
 from faircall.shm.names import OTHERS, Names
@@ -159,8 +160,28 @@ def test_without_a_row_a_caller_is_one_of_the_others_and_asks_again(
 
 def test_the_level_is_read_where_the_janitor_publishes_it(callers: Callers, names: Names) -> None:
     anna = callers.get("anna", 1)
-    names.identities.q[names.word(anna.row, "level")] = 3
-    assert names.identities.q[anna.level_word] == names.level(anna.row) == 3
+    q = names.identities.q
+    q[names.strangers_level_word], q[names.word(anna.row, "level")] = 2, 3
+    assert q[anna.level_word] == 2  # nobody has looked at her
+    q[names.word(anna.row, "looked")] = 1
+    anna.refresh(names, 2)
+    assert q[anna.level_word] == names.level(anna.row) == 3
+
+
+def test_newcomers_have_the_level_of_strangers_for_good(callers: Callers, names: Names) -> None:
+    callers.newcomers = Newcomers(20, lambda: 0)
+    newcomers, q = callers.claimed(TRUSTED, "new", 1), names.identities.q
+    q[names.strangers_level_word], q[names.word(newcomers.row, "looked")] = 2, 1
+    newcomers.refresh(names, 2)
+    assert newcomers.newcomers
+    assert q[newcomers.level_word] == 2
+
+
+def test_a_service_user_is_no_stranger(callers: Callers, names: Names) -> None:
+    names.no_strangers, q = frozenset({"root"}), names.identities.q
+    q[names.strangers_level_word] = 2
+    assert q[callers.get("root", 1).level_word] == 0
+    assert q[callers.get("other", 1).level_word] == 2
 
 
 def test_names_that_are_made_up_do_not_stay_in_memory(callers: Callers) -> None:

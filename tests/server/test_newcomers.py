@@ -66,12 +66,15 @@ def called(callers: Callers, name: str) -> Caller:
 
 
 def sweep(world: World) -> None:
-    """What the janitor does, without the decay."""
+    """What the janitor does, without the decay: with newcomers, strangers have the lowest level."""
     shared = world.shared
     shared.columns.add(shared.index("janitor"), Counter.SWEEPS)
     costs = shared.columns.cost_totals().astype(np.int64)
     levels = decay.levels_of(costs, int(costs.sum()), (0.125, 0.25, 0.5))
     shared.names.identities.rows["level"] = levels
+    shared.names.identities.rows["looked"] = costs > 0
+    lowest = int(levels[costs > 0].max()) if world.settings.rules.newcomer_calls else 0
+    shared.segment.q[shared.names.strangers_level_word] = lowest
 
 
 # -- the rule -------------------------------------------------------------------------------------
@@ -95,7 +98,15 @@ def test_a_sweep_lets_a_name_grow_that_was_there_before_it(sweeps: Sweeps) -> No
     assert not meet(newcomers, 7)
     sweeps.done = 1
     assert not meet(newcomers, 8)
+    assert not meet(newcomers, 7)  # the first one after the sweep
     assert meet(newcomers, 7)
+
+
+def test_a_name_that_does_not_call_again_after_a_sweep_does_not_grow(sweeps: Sweeps) -> None:
+    newcomers = Newcomers(20, sweeps)
+    assert not meet(newcomers, 7)
+    sweeps.done = 1
+    assert not newcomers.has_grown(7)
 
 
 def test_of_many_the_last_are_remembered(sweeps: Sweeps) -> None:
@@ -195,8 +206,9 @@ def test_one_sweep_is_enough(make_world: Make) -> None:
     client.send(call("faircall.hello", ["anna"]) + call("seen", id=1))
     world.run()
     sweep(world)
-    client.send(call("seen", id=2))
-    world.run()
+    for id_ in (2, 3):
+        client.send(call("seen", id=id_))
+        world.run()
     assert world.charged("anna") == (1, 1)
 
 
@@ -230,6 +242,7 @@ def share_of_the_abuser(world: World, fresh: bool, over: str) -> float:
             world.handle()
         if round_ % 10 == 9:
             sweep(world)
+        world.pass_ms(1)
     honest_users = {"honest 0", "honest 1"}
     return sum(each.user not in honest_users for each in world.seen) / len(world.seen)
 

@@ -1,0 +1,44 @@
+"""The level of strangers: callers of whom no look of the janitor has found any cost yet.
+
+    strangers' level = the lowest level in use: that of the heaviest of those who have costs
+
+What they will cost nobody knows, and who is alone has the lowest level however little it asks for:
+at level 0 they would go before everybody known, until the next look. At the lowest level in use
+they take turns with the heaviest, and with each other. Where callers do not take turns, or are not
+newcomers at first (by Hadoop's rules both), or where levels do not follow from shares of the cost,
+strangers have level 0, as Hadoop gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...shm.layout import SHARD
+from ...shm.shared import Shared
+
+
+class Strangers:
+    """`meet` is called after levels were published. Readers look at `looked` of a row until it
+    is set, and at the strangers' level until then (`server.reader.accounts`)."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._q, self._columns = shared.segment.q, shared.columns
+        self._rows, self._levels = shared.names.identities.rows, shared.geometry.levels
+        self._word = shared.segment.word(shared.segment.layout.shard, SHARD, "strangers_level")
+
+    def meet(self, service: Sequence[int], *, cautious: bool) -> None:
+        """Who has costs is no stranger from now on. `service`: rows of service users."""
+        rows = self._rows
+        known = rows["hash"] != 0
+        known &= (rows["decayed"] != 0) | (self._columns.cost_totals() != rows["seen"])
+        levels = rows["level"].copy()
+        ordinary = known & (levels < self._levels)  # none in a lane
+        ordinary[list(service)] = False
+        lowest = int(levels[ordinary].max()) if cautious and ordinary.any() else 0
+        self._q[self._word] = lowest
+        rows["looked"][known] = 1  # <- after its level
+
+    def meet_all(self) -> None:
+        """Nobody is a stranger: levels do not follow from shares of the cost."""
+        self._q[self._word] = 0
+        self._rows["looked"][self._rows["hash"] != 0] = 1
