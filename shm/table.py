@@ -3,6 +3,7 @@
 | operation | by      | under              | what it does                                        |
 | enqueue   | reader  | queue lock         | staged slots become QUEUED, or are refused          |
 | claim     | handler | queue lock         | the next calls, by WRR and in turn, become RUNNING  |
+| settle    | handler | queue lock         | what ended calls used replaces what was reserved    |
 | publish   | handler | reader's answer l. | answered calls become DONE and join the answer ring |
 | collect   | reader  | its answer lock    | DONE calls become TAKEN and are the reader's again  |
 | withdraw  | reader  | answer, then queue | calls that nobody waits for any more are given up   |
@@ -20,8 +21,9 @@ import functools
 from collections.abc import Sequence
 
 from . import states
+from .budgets import W_BUDGET, Budgets
 from .draws import Draws
-from .held import W_HELD_BY, HeldChains
+from .held import W_HELD_BY, W_LIMITERS, W_SINCE, HeldChains
 from .layout import (
     ANSWER_RING,
     CLASSES,
@@ -34,6 +36,7 @@ from .layout import (
     WORD,
     word_of,
 )
+from .limiters import Limiters
 from .mutex import RobustMutex
 from .pages import PagePool
 from .policy import PolicyBlocks, QueuePolicy
@@ -43,15 +46,15 @@ from .rings import SLOT_WORDS, W_CALL, W_SEQ, W_TURN, TurnRings
 from .segment import Segment
 from .states import ABANDONED, DONE, FREE, HELD, QUEUED, RUNNING, TAKEN
 
-W_LIMITERS, W_PRINCIPAL, W_CLAIMED, W_RESERVED = (
-    word_of(SLOT, name) for name in ("limiters", "principal", "claimed_ns", "reserved")
+W_PRINCIPAL, W_CLAIMED, W_RESERVED = (
+    word_of(SLOT, name) for name in ("principal", "claimed_ns", "reserved")
 )
 QUEUE_LOCK = 0
 IDENTITY_WORDS = IDENTITY.itemsize // WORD
 LANE_PART = 4  # of a lane, that one principal may have
 
 # Verdicts of `enqueue`, one per call.
-ACCEPTED, LEVEL_FULL, PRINCIPAL_FULL = range(3)
+ACCEPTED, LEVEL_FULL, PRINCIPAL_FULL, THROTTLED = range(4)
 # Outcomes of `withdraw`: it is FREE again; the handler's answer will be dropped; too late.
 WITHDRAWN, GIVEN_UP, ANSWERED = range(3)
 
@@ -73,7 +76,10 @@ class CallTable:
         self._shard_words()
         self.rings = TurnRings(segment, self.words)
         self.draws = Draws(segment, self.rings, self.slot0, SLOT_WORDS)
-        self.held = HeldChains(segment, self.words)
+        self.limiters = Limiters(segment)
+        self.held = HeldChains(segment, self.words, self.limiters)
+        self.budgets = Budgets(segment, self.words, self.limiters, self.held)
+        self.wake = 0  # handlers that the last claim wants to be woken
         self.blocks = PolicyBlocks(segment)
         self.pages = PagePool(segment)
         self.change = PolicyChange(self)
@@ -174,8 +180,13 @@ class CallTable:
             return self._idle_to_wake(accepted, expected_ns) if accepted else 0
 
     def _admit(self, policy: QueuePolicy, own: int, level: int) -> tuple[int, int]:
-        """(verdict, level where there is room) of one call, by count and by its principal's."""
+        """(verdict, level where there is room) of one call: by its limiters, by count and by its
+        principal's."""
         q = self.q
+        if q[own + W_LIMITERS]:
+            q[own + W_HELD_BY] = 0
+            if self.budgets.refuses(own):
+                return THROTTLED, level
         row = q[own + W_PRINCIPAL] & 0xFFFF_FFFF
         if self.is_lane(level):
             if policy.lane_shares[level - self.geometry.levels]:
@@ -290,8 +301,9 @@ class CallTable:
 
         More than one only while no handler is idle and the expected time stays within claim-ahead.
         0: nothing waits, and the handler's idle bit is set, so that the next call rings its bell.
+        `wake` are handlers to be rung for calls that a limiter let go, or for a new opening.
         """
-        q, count, ahead_ns = self.q, 0, 0
+        q, count, ahead_ns, self.wake = self.q, 0, 0, 0
         idle, own_bit = self.idle_word + (handler >> 6), 1 << (handler & 63)
         with self.queue_lock:
             policy = self.load_policy()
@@ -299,7 +311,7 @@ class CallTable:
             opens = q[self.held.next_open_word]
             if opens and opens <= now_ns:
                 self._open(policy, now_ns)
-            while count < len(out) and (slot := self._draw(policy, now_ns)) >= 0:
+            while count < len(out) and (slot := self._next(policy, now_ns)) >= 0:
                 own = self.slot0 + slot * SLOT_WORDS
                 tokens[count] = self._claim(slot, own, handler, now_ns)
                 out[count] = slot
@@ -309,7 +321,17 @@ class CallTable:
                     break
             if not count:
                 q[idle] |= own_bit
+            elif q[self.held.next_open_word] not in (0, opens):
+                self.wake |= self._idle_to_wake(1, 0)  # to sleep until then
         return count
+
+    def _next(self, policy: QueuePolicy, now_ns: int) -> int:
+        """The slot to be claimed; -1 if there is none even after what may open now has opened."""
+        q, opens_word = self.q, self.held.next_open_word
+        while (slot := self._draw(policy, now_ns)) < 0:
+            if not 0 < q[opens_word] <= now_ns or not self._open(policy, now_ns):
+                break
+        return slot
 
     def _draw(self, policy: QueuePolicy, now_ns: int) -> int:
         """The slot that the multiplexer serves next; -1 if nothing that waits may run now.
@@ -321,17 +343,23 @@ class CallTable:
             slot = self.draws.next(policy)
             if slot < 0:
                 break
-            limited = q[self.slot0 + slot * SLOT_WORDS + W_LIMITERS]
-            row = self.held.blocker(slot, now_ns) if limited else -1
-            if row < 0:
-                self.draws.drawn(policy, slot)
-                return slot
-            self._hold(slot, row)
+            own = self.slot0 + slot * SLOT_WORDS
+            if q[own + W_LIMITERS]:
+                row = self.budgets.blocker(own, now_ns)
+                if row >= 0:
+                    self._hold(slot, row, now_ns)
+                    continue
+                self.budgets.charge(own, now_ns)
+            self.draws.drawn(policy, slot)
+            return slot
         return -1
 
     def _claim(self, slot: int, own: int, handler: int, now_ns: int) -> int:
         q, word = self.q, self.q[own]
         q[own + W_CLAIMED] = now_ns
+        if q[own + W_LIMITERS] and q[own + W_HELD_BY]:
+            self.held.drawn(own)
+            q[own + W_HELD_BY] = 0
         token = word & ~(states.STATE_MASK | states.OWNER_MASK << states.OWNER_SHIFT)
         token |= RUNNING | handler << states.OWNER_SHIFT
         q[own] = token  # <- claimed here
@@ -364,32 +392,68 @@ class CallTable:
         q[entries + (tail & (self.slots_per_reader - 1))] = slot
         q[ring + 1] = tail + 1
 
+    def settle(
+        self, slots: Sequence[int], used: Sequence[tuple[int, int, bool]], now_ns: int
+    ) -> None:
+        """Calls of this handler ended: (microseconds, answer bytes, whether it ran) of each.
+
+        Before they are published. For slots whose `budget` is RESERVED; others are left alone.
+        """
+        with self.queue_lock:
+            for slot, (us, answer, ran) in zip(slots, used, strict=True):
+                own = self.slot0 + slot * SLOT_WORDS
+                self.budgets.settle(own, us, answer, now_ns, ran=ran)
+
     # -- with the queue lock held ----------------------------------------------------------------
 
-    def _hold(self, slot: int, row: int) -> None:
+    def _hold(self, slot: int, row: int, now_ns: int) -> None:
         q, own = self.q, self.slot0 + slot * SLOT_WORDS
         word = q[own]
         level = word >> states.LEVEL_SHIFT & states.LEVEL_MASK
         self.rings.unlink(level, q[own + W_CALL] >> states.CLASS_SHIFT & 1, slot)
         q[self.waiting_word] -= 1
-        q[own + W_HELD_BY] = row + 1
+        if q[own + W_HELD_BY]:
+            self.held.drawn(own)
+        q[own + W_HELD_BY], q[own + W_SINCE] = row + 1, now_ns
         q[own] = word & ~states.STATE_MASK | HELD  # <- held here
         self.held.append(row, slot, level)
 
-    def _open(self, policy: QueuePolicy, now_ns: int) -> None:
-        """Calls whose limiter has opened wait again, at their old place or the nearest."""
-        q = self.q
+    def _open(self, policy: QueuePolicy, now_ns: int) -> int:
+        """Calls whose limiter has opened wait again, at their old place or the nearest; how many.
+
+        Of each level as many as there is room for: which of them go, the multiplexer says.
+        """
         self._opened.clear()
-        while (slot := self.held.first_open(now_ns)) >= 0:
-            own = self.slot0 + slot * SLOT_WORDS
-            word = q[own]
-            level = word >> states.LEVEL_SHIFT & states.LEVEL_MASK
-            self.held.unlink(slot, level)
-            turn = self._turn_again(policy, own, level)
-            q[own + W_TURN] = turn
-            q[own] = word & ~states.STATE_MASK | QUEUED  # <- opened here
-            self.rings.insert(level, q[own + W_CALL] >> states.CLASS_SHIFT & 1, turn, slot)
-            q[self.waiting_word] += 1
+        count = 0
+        for row in self.held.due(now_ns):
+            rooms = self.budgets.rooms(row, now_ns)
+            for level in range(self.geometry.rings):
+                if self.held.first(row, level) >= 0:
+                    count += self._open_level(policy, row, level, rooms, now_ns)
+        if count > 1:
+            self.wake |= self._idle_to_wake(count - 1, count * policy.claim_ahead_ns)
+        return count
+
+    def _open_level(
+        self, policy: QueuePolicy, row: int, level: int, rooms: Sequence[int], now_ns: int
+    ) -> int:
+        """Calls of one level that limiter `row` lets go; how many."""
+        calls, size, us, running = rooms
+        most, count = min(calls, running), 0
+        while count < most and size > 0 and us > 0 and (slot := self.held.first(row, level)) >= 0:
+            taken, spent_us = self.budgets.expected(self.slot0 + slot * SLOT_WORDS, row)
+            self._let_go(policy, slot, level, now_ns)
+            size, us, count = size - taken, us - spent_us, count + 1
+        return count
+
+    def _let_go(self, policy: QueuePolicy, slot: int, level: int, now_ns: int) -> None:
+        q, own = self.q, self.slot0 + slot * SLOT_WORDS
+        self.held.let_go(slot, level, now_ns)
+        turn = self._turn_again(policy, own, level)
+        q[own + W_TURN] = turn
+        q[own] = q[own] & ~states.STATE_MASK | QUEUED  # <- opened here
+        self.rings.insert(level, q[own + W_CALL] >> states.CLASS_SHIFT & 1, turn, slot)
+        q[self.waiting_word] += 1
 
     def _turn_again(self, policy: QueuePolicy, own: int, level: int) -> int:
         """The turn of a call that was held; in turn, too, when its level has passed its own.
@@ -414,6 +478,8 @@ class CallTable:
         else:
             self.rings.unlink(level, q[own + W_CALL] >> states.CLASS_SHIFT & 1, slot)
             q[self.waiting_word] -= 1
+            if q[own + W_LIMITERS] and q[own + W_HELD_BY]:
+                self.held.drawn(own)
         q[self.waiting0 + (q[own + W_PRINCIPAL] & 0xFFFF_FFFF) * IDENTITY_WORDS] -= 1
 
     @property

@@ -18,6 +18,7 @@ from faircall.shm.table import ACCEPTED, WITHDRAWN
 
 from .calls import Call, Ledger
 
+NEVER_NS = 1 << 62
 NO_ROOM = -1  # verdict of `offer` when no page was left
 _S = {name: word_of(SLOT, name) for name in SLOT.names or ()}
 
@@ -63,6 +64,8 @@ class Reader:
         )
         for offset, word in enumerate(limiter_words(list(call.limiters))):
             q[own + _S["limiters"] + offset] = word
+        q[own + _S["budget"]] = q[own + _S["batch"]] = 0
+        q[own + _S["deadline_ns"]] = NEVER_NS
         q[own + _S["reserved"]] = call.expected_ns
         q[own + _S["request"]] = call.asks << 32 | place
         q[own + _S["answer_page"]] = 0
