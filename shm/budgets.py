@@ -48,6 +48,7 @@ from .limiters import (
     L_OPENS,
     L_PERIOD,
     L_RUNNING,
+    MOST_ROOM,
     REFUSED,
     REQUEST,
     RUNNING_CAP,
@@ -251,12 +252,15 @@ class Budgets:
 
     # -- the index -------------------------------------------------------------------------------
 
-    def rooms(self, row: int, now_ns: int) -> tuple[int, int, int, int]:
-        """Calls, bytes and microseconds until a limiter shuts, and calls until it is full."""
+    def rooms(self, row: int, now_ns: int) -> tuple[int, int, int]:
+        """Calls, bytes and microseconds that a limiter may let go now."""
         at, limiters = self._limiters.at(row), self._limiters
         limiters.renew(at, now_ns)
         calls, size, us = (limiters.room(at, d, now_ns) for d in EACH)
-        return calls, size, us, limiters.free(at)
+        opened = self._q[at + L_OPENED]
+        if opened and min(size, us) < MOST_ROOM:
+            return 0, 0, 0  # what those on their way will use is not known
+        return min(calls, limiters.free(at)) - opened, size, us
 
     def rebuild(self, queued: Slots, running: Slots) -> None:
         """`opened`, `running` and `opens_ns` of all limiters, from the slots' words."""

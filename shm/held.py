@@ -41,7 +41,7 @@ W_LIMITERS, W_HELD_BY, W_CHILD, W_SINCE = (
 )
 ROWS_PER_WORD = 2
 LIMITER_SLOT_WORDS = LIMITERS_PER_CALL // ROWS_PER_WORD
-DUE = 1  # ns: at any time
+REBUILT, DUE = 1, 2  # ns: openings that have passed; after a rebuild all are looked at
 
 
 def limiter_words(rows: list[int]) -> list[int]:
@@ -124,9 +124,14 @@ class HeldChains:
                 q[self.next_open_word] = opens
 
     def due(self, now_ns: int) -> list[int]:
-        """The limiters that are to let calls go now; `next_open_ns` becomes that of the others."""
+        """The limiters that are to let calls go now; `next_open_ns` becomes that of the others.
+
+        After a rebuild also those that have let some go: whoever did it may have died in between.
+        """
         rows, q = self._rows, self._q
-        wait = (rows[:, L_HELD] > 0) & (rows[:, L_OPENED] == 0)
+        wait = rows[:, L_HELD] > 0
+        if q[self.next_open_word] != REBUILT:
+            wait &= rows[:, L_OPENED] == 0
         wait &= (rows[:, L_CAP] == 0) | (rows[:, L_RUNNING] < rows[:, L_CAP])
         found = np.flatnonzero(wait)
         opens = rows[found, L_OPENS]
@@ -160,6 +165,7 @@ class HeldChains:
         order = np.lexsort((words[held, W_SEQ], words[held, W_TURN]))[::-1]
         for slot, level in zip(held[order].tolist(), levels[order].tolist(), strict=True):
             self.append(q[self._own(slot + 1) + W_HELD_BY] - 1, slot, level)
+        q[self.next_open_word] = REBUILT if len(held) else 0
 
     def counts_of(self, rows: Slots) -> None:
         """Store how often each limiter occurs in `rows` as its `opened`."""

@@ -438,9 +438,8 @@ class CallTable:
         self, policy: QueuePolicy, row: int, level: int, rooms: Sequence[int], now_ns: int
     ) -> int:
         """Calls of one level that limiter `row` lets go; how many."""
-        calls, size, us, running = rooms
-        most, count = min(calls, running), 0
-        while count < most and size > 0 and us > 0 and (slot := self.held.first(row, level)) >= 0:
+        (calls, size, us), count = rooms, 0
+        while count < calls and size > 0 and us > 0 and (slot := self.held.first(row, level)) >= 0:
             taken, spent_us = self.budgets.expected(self.slot0 + slot * SLOT_WORDS, row)
             self._let_go(policy, slot, level, now_ns)
             size, us, count = size - taken, us - spent_us, count + 1
