@@ -17,6 +17,7 @@ from ..shm.segment import SHM_FOLDER, SegmentError
 from ..shm.shared import Shared
 from .acceptor.handoff import Handoff
 from .acceptor.listeners import close_all, open_listeners
+from .limits import put_in_force
 from .supervisor.failures import CannotStart
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 FIFO, HISTORY = "LinkedBlockingQueue", "HistoryRpcScheduler"
 LEAST_SLOTS = 256  # per reader: with back-off off, calls that wait for room have slots, too
+MOST_LIMITERS, SPARE_LIMITERS = 1 << 16, 64
 UNLIMITED = 1 << 32  # calls of one principal: a full queue is refused as such, whoever filled it
 MOST_SMALL, LEAST_SMALL = 10 / 27, 1 / 8  # of the payload lie in 4 KiB pages: 20 of 54 MiB
 
@@ -41,6 +43,8 @@ class Port:
         self._addresses = [listener.address for listener in self.listeners]
         try:
             self.shared = Shared(geometry_of(settings, ipc), policy_of(settings, ipc))
+            if lines := settings.throttle.lines:
+                put_in_force(self.shared, settings.throttle.switches, lines, self.created_ns)
         except (SegmentError, ValueError, OSError) as error:
             close_all(self.listeners)
             raise CannotStart(f"port {self.number}: {error}") from error
@@ -176,8 +180,19 @@ def geometry_of(settings: Settings, ipc: PortSettings) -> Geometry:
         levels=MAX_LEVELS - LANES,  # a reload may configure any number
         identities=limits.identities,
         methods=limits.methods,
+        limiters=limiter_rows(settings),
         small_pages=small,
         large_pages=large,
+    )
+
+
+def limiter_rows(settings: Settings) -> int:
+    """Of callers, of methods, of what callers without a row of their own share, and of whatever a
+    line is about; services are no more than methods."""
+    throttle = settings.throttle
+    return min(
+        MOST_LIMITERS,
+        throttle.max_callers + 3 * settings.limits.methods + len(throttle.rates) + SPARE_LIMITERS,
     )
 
 

@@ -295,4 +295,3 @@ class Budgets:
             if word >> 32:
                 rows.append(first + ((word >> 32) - 1) * stride)
         return rows
-

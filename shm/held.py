@@ -118,7 +118,11 @@ class HeldChains:
     def look(self, limiter: int) -> None:
         """The limiter whose words begin there may let calls go sooner than is known."""
         q = self._q
-        if q[limiter + L_HELD] and not q[limiter + L_OPENED] and not self._limiters.is_full(limiter):
+        if (
+            q[limiter + L_HELD]
+            and not q[limiter + L_OPENED]
+            and not self._limiters.is_full(limiter)
+        ):
             opens, earliest = max(DUE, q[limiter + L_OPENS]), q[self.next_open_word]
             if not earliest or opens < earliest:
                 q[self.next_open_word] = opens

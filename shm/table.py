@@ -21,7 +21,7 @@ import functools
 from collections.abc import Sequence
 
 from . import states
-from .budgets import W_BUDGET, Budgets
+from .budgets import Budgets
 from .draws import Draws
 from .held import W_HELD_BY, W_LIMITERS, W_SINCE, HeldChains
 from .layout import (

@@ -27,6 +27,18 @@ def busy(verdict: int, level: int, retry_after_ms: int) -> bytes:
     )
 
 
+def throttled(level: int, retry_after_ms: int | None) -> bytes:
+    """-32005 for a call whose limiter opens behind its deadline; None: it is blocked for good."""
+    after = {} if retry_after_ms is None else {"retry_after_ms": retry_after_ms}
+    return error_object(
+        errors.LIMIT_EXCEEDED,
+        reason="throttled",
+        retriable=retry_after_ms is not None,
+        level=level,
+        **after,
+    )
+
+
 def by_rule(found: Refusal, level: int) -> bytes:
     """-32005 for a call that was refused before it was offered to the queue."""
     return error_object(

@@ -181,10 +181,12 @@ def _client_limits(settings: Settings) -> ClientLimits:
 
 
 def _admission_limits(settings: Settings) -> AdmissionLimits:
-    limits = settings.limits
+    limits, frames_above = settings.limits, settings.limits.frame_only_above_bytes
+    if settings.throttle.lines:  # what is called must be known, or long requests had no limit
+        frames_above = limits.max_message_bytes
     return AdmissionLimits(
         max_message_bytes=limits.max_message_bytes,
-        frame_only_above_bytes=limits.frame_only_above_bytes,
+        frame_only_above_bytes=frames_above,
         max_batch=limits.max_batch,
         max_depth=limits.max_depth,
         max_id_bytes=limits.max_id_bytes,

@@ -1,0 +1,129 @@
+"""Dispatch throttling, a reader's part: the limiters that a call names, before it is offered.
+
+A reader keeps the rows of the calls it has seen, by method and caller. It stores them in the slot,
+and looks then whether they are still those keys' rows: one that nobody names may have been given to
+another key. Which limits a row has, and what is used of them, only the queue knows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...shm.budgets import W_BATCH, W_BUDGET
+from ...shm.held import LIMITER_SLOT_WORDS, W_LIMITERS, limiter_words
+from ...shm.limiters import Kind, Terms, kind_of
+from ...shm.rings import SLOT_WORDS
+from ...shm.shared import Shared
+from ..limits import Key, Limits
+
+MOST_KEPT = 10_000  # pairs of method and caller
+NEVER_NS = 1 << 62  # an opening that is no time: blocked
+
+
+class Named(NamedTuple):
+    """The limiters of a call: a slot's words, and the rows with their keys."""
+
+    words: list[int]
+    rows: list[tuple[int, Key]]
+
+
+class Throttle:
+    """That of one reader. `name` is called for every call that is staged."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._q, self._table, self._shared = shared.segment.q, shared.table, shared
+        self._slot0, self._limiters = shared.table.slot0, shared.table.limiters
+        self.version_word, self._version = shared.rates.version_word, 0
+        self._limits: Limits | None = None
+        self._named: dict[tuple[int, str], Named] = {}
+        self._last: tuple[object, dict[int, int]] = (None, {})
+
+    def name(
+        self, slot: int, method: str, row: int, caller: str, batch: object, now_ns: int
+    ) -> None:
+        """Store the limiters of the call that is staged in `slot`, one of `batch` if not None."""
+        q, own = self._q, self._slot0 + slot * SLOT_WORDS
+        q[own + W_BUDGET] = q[own + W_BATCH] = 0
+        limits = self._in_force()
+        kept = self._named.get((row, caller))
+        if kept is None:
+            kept = self._find(limits, method, row, caller, now_ns)
+        while not self._store(own, kept, now_ns):
+            kept = self._find(limits, method, row, caller, now_ns)
+        if batch is not None and limits.switches.batches:
+            self._join(slot, own, row, batch)
+
+    def clear(self, slot: int) -> None:
+        """`slot` is free again, and names nothing any more."""
+        own = self._slot0 + slot * SLOT_WORDS + W_LIMITERS
+        for at in range(own, own + LIMITER_SLOT_WORDS):
+            self._q[at] = 0
+
+    def retry_after_ms(self, slot: int, now_ns: int) -> int | None:
+        """When the limiters of the call in `slot` open; None if they do not."""
+        opens_ns = self._table.budgets.opens_ns(self._slot0 + slot * SLOT_WORDS)
+        return None if opens_ns >= NEVER_NS else max(1, -(-(opens_ns - now_ns) // 1_000_000))
+
+    def _in_force(self) -> Limits:
+        if self._limits is None or self._q[self.version_word] != self._version:
+            version, text = self._shared.rates.read()
+            self._limits, self._version = Limits(self._shared.names, version, text), version
+            self._named.clear()
+        return self._limits
+
+    def _store(self, own: int, kept: Named, now_ns: int) -> bool:
+        """Whether what was stored is what the keys' rows are, from now on."""
+        q, at = self._q, own + W_LIMITERS
+        for row, _ in kept.rows:
+            self._limiters.looked(row, now_ns)
+        for offset, word in enumerate(kept.words):
+            q[at + offset] = word
+        return all(self._limiters.is_key(row, *key) for row, key in kept.rows)
+
+    def _find(self, limits: Limits, method: str, row: int, caller: str, now_ns: int) -> Named:
+        """The rows of a call, made where there are none."""
+        wanted = limits.keys(method, row, caller)
+        if not wanted:
+            rows: list[tuple[int, Key]] = []
+        else:
+            rows = [self._row(limits, method, key, terms, now_ns) for key, terms in wanted]
+        if len(self._named) >= MOST_KEPT:
+            self._named.clear()
+        kept = Named(limiter_words([number for number, _ in rows]), rows)
+        if not any(is_others(key) for _, key in rows):
+            self._named[row, caller] = kept
+        return kept
+
+    def _row(
+        self, limits: Limits, method: str, key: Key, terms: Terms, now_ns: int
+    ) -> tuple[int, Key]:
+        table, limiters = self._table, self._limiters
+        with table.queue_lock:
+            row = limiters.find(*key)
+            if row < 0 and key.caller and not limits.is_named(key, method):
+                if limiters.callers() >= limits.switches.most_callers:
+                    limiters.give_away(table.budgets.named_by(), now_ns)
+                if limiters.callers() >= limits.switches.most_callers:
+                    key, terms = limits.others_of(key)
+                    row = limiters.find(*key)
+            if row < 0:
+                row = limiters.make(*key, terms, limits.version, now_ns, now_ns)
+        if row < 0:
+            raise RuntimeError(f"no row is free for {limits.describe(key, None)}")
+        return row, key
+
+    def _join(self, slot: int, own: int, row: int, batch: object) -> None:
+        """Behind the batch's last call of this method."""
+        if self._last[0] is not batch:
+            self._last = batch, {}
+        before = self._last[1].get(row)
+        if before is not None:
+            generation = self._q[own] >> 32
+            at = self._slot0 + before * SLOT_WORDS + W_BATCH
+            self._q[at] = generation << 32 | slot + 1
+        self._last[1][row] = slot
+
+
+def is_others(key: Key) -> bool:
+    """Whether a row is shared by those who found no other."""
+    return kind_of(key.key) is Kind.OTHERS
