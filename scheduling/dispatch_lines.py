@@ -107,7 +107,7 @@ def line_of(subject: str, rate: Rate) -> str:
         name.replace("_", "-") if value is True else f"{name.replace('_', '-')}={value}"
         for name, value in changed.items()
     ]
-    return f"{subject}: {' '.join(parts)}"
+    return f"{subject}: {' '.join(parts) or 'calls=0'}"
 
 
 def _read(draft: _Draft, line: str) -> None:

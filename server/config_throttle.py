@@ -67,9 +67,9 @@ class Throttle:
     )
     precise_dispatcher_flow_control: bool = setting(
         FLAG,
-        True,
-        "Accepted for Pulsar's sake: every call is charged before it is dispatched, so it is always"
-        " precise.",
+        False,
+        "Accepted for Pulsar's sake, and always so: every call is charged before it is dispatched."
+        " As in Pulsar, not together with the key above.",
         alias="precise",
     )
     max_callers: int = integer(
