@@ -49,6 +49,10 @@ def test_no_period_has_more_than_its_limit_and_each_is_used_up(
         *configured(tmp_path, f"calls = {LIMIT}"),
     )
     claimed = stamps(daemon)
+    (row,) = daemon.stats()["ports"][0]["throttle"]
+    assert (row["limiter"], row["limit"], row["held"]) == ("server", LIMIT, 0)
+    assert row["held_total_s"] > 1
+    assert row["by_calls"] >= len(claimed) - LIMIT
     assert len(claimed) == CALLERS * CALLS
     periods = Counter(stamp // S for stamp in claimed)
     assert max(periods.values()) <= LIMIT
@@ -72,6 +76,12 @@ def test_what_cannot_go_before_its_deadline_is_refused_at_once(
         error = raw.ask("text", 1)["error"]
         assert (error["code"], error["data"]["retriable"]) == (-32005, False)
         assert raw.call("pid") > 0, "others are not held"
+    rows = {row["limiter"]: row for row in daemon.stats()["ports"][0]["throttle"]}
+    echo, text = rows["method echo"], rows["method text"]
+    assert (echo["used"], echo["limit"], echo["refused"]) == (1, 1, 1)
+    assert echo["opens_in_s"] > 1
+    assert (text["opens_in_s"], text["refused"]) == (None, 1)
+    assert daemon.totals()["refused"]["throttled"] == 2
 
 
 def test_a_cap_lets_as_many_run_at_once_as_it_says(serve: Serve, tmp_path: Path) -> None:
