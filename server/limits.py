@@ -163,7 +163,7 @@ class Limits:
             return policies.service_rate(self._shared.get(number, ""))
         if kind is Kind.RESOURCE:
             resource = policies.resources.get(self._shared.get(number, ""))
-            return resource and resource.rate
+            return resource.rate if resource else None
         if kind is Kind.CALLER or key.key == key_of(Kind.OTHERS):
             return policies.all_methods_rate(name)
         method = self._names.methods.name(number - (kind is Kind.OTHERS))

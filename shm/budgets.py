@@ -20,7 +20,9 @@ without a look at any limit but that of running calls. Each slot names the next 
 its generation, so that a call which was given up meanwhile ends the marking: what comes behind it
 is charged by itself.
 
-    budget    microseconds << 32 | answer bytes << 2 | PAID | RESERVED
+    budget    microseconds << 32 | answer bytes << 3 | AGAIN | PAID | RESERVED
+
+AGAIN: it was claimed before, and returned because its handler died; it overtakes nobody.
 """
 
 from __future__ import annotations
@@ -62,8 +64,8 @@ from .states import HELD, QUEUED
 W_BATCH, W_BUDGET, W_CLAIMED, W_REQUEST, W_DEADLINE = (
     word_of(SLOT, name) for name in ("batch", "budget", "claimed_ns", "request", "deadline_ns")
 )
-RESERVED, PAID = 1, 2
-BYTES_SHIFT, BYTES_MOST = 2, (1 << 30) - 1
+RESERVED, PAID, AGAIN = 1, 2, 4
+BYTES_SHIFT, BYTES_MOST = 3, (1 << 29) - 1
 US_SHIFT, US_MOST = 32, (1 << 31) - 1
 _LOW = 0xFFFF_FFFF
 
@@ -107,7 +109,8 @@ class Budgets:
         new call does not overtake.
         """
         q, found, until, full, joins = self._q, 0, now_ns, 0, 0
-        is_new, is_paid = not q[own + W_HELD_BY], q[own + W_BUDGET] & PAID
+        is_paid = q[own + W_BUDGET] & PAID
+        is_new = not q[own + W_HELD_BY] and not q[own + W_BUDGET] & AGAIN
         for at in self._rows(own):
             is_full = self._limiters.is_full(at)
             closed = not is_paid and q[at + L_OPENS] > now_ns

@@ -109,7 +109,7 @@ class HeldChains:
         q[limiter + L_HELD_NS] += max(0, now_ns - q[own + W_SINCE])
 
     def drawn(self, own: int) -> None:
-        """The QUEUED call whose words begin at `own`, which a limiter has let go, leaves its ring."""
+        """The QUEUED call with words at `own`, which a limiter has let go, leaves its ring."""
         q = self._q
         limiter = self._limiters.at(q[own + W_HELD_BY] - 1)
         q[limiter + L_OPENED] -= 1
@@ -175,7 +175,7 @@ class HeldChains:
         """Store how often each limiter occurs in `rows` as its `opened`."""
         self._rows[:, L_OPENED] = np.bincount(rows, minlength=len(self._rows)).astype(np.uint64)
 
-    # -- pairing heaps, by slot number + 1 -----------------------------------------------------------
+    # -- pairing heaps, by slot number + 1 ---------------------------------------------------------
 
     def _own(self, number: int) -> int:
         return self._slots + (number - 1) * SLOT_WORDS
@@ -214,7 +214,7 @@ class HeldChains:
         return one
 
     def _merged(self, first: int) -> int:
-        """The root of the heap of all siblings from `first` on: in pairs, then one after the other."""
+        """The root of the heap of all siblings from `first` on: in pairs, then all pairs."""
         q, pairs = self._q, 0
         while first:
             second = q[self._own(first) + W_NEXT]

@@ -14,7 +14,7 @@
           | METHODS         per method      |  name, flags, expected time; then the hash index
           | COLUMNS         per process     |  single-writer counters, costs, figures of calls
           | LEVELS          per level       |  mean response time, and whether its calls back off
-          | RATES                2 blocks   |  double-buffered text; SHARD.rates_version & 1 is in force
+          | RATES                2 blocks   |  text; SHARD.rates_version & 1 is in force
           | PAGE WORDS      per page        |  owner (slot, generation), next page; then free stacks
           | PAGES                           |  4 KiB pages, then 64 KiB pages
           +---------------------------------+
@@ -191,7 +191,7 @@ SLOT = _record(
     "principal",  # generation << 32 | row: who takes turns, whose waiting calls are bounded
     "call",  # method | class << 32 | flags << 40 | scheduled level << 48
     "limiters:4",  # LIMITERS_PER_CALL rows of 32 bits, row + 1; 0 = none
-    "held_by",  # limiter row + 1, from when it is HELD until it is claimed
+    "held_by",  # limiter row + 1, of who holds it or has let it go
     "held_since_ns",
     "batch",  # generation << 32 | slot + 1 of the next of its batch; 0 = none
     "budget",  # see `budgets`: what was reserved when it was claimed

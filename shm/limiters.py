@@ -230,7 +230,7 @@ class Limiters:
                 q[at + L_NEXT + d] = rate.relative_limit(configured, average[d]) + 1
         q[at + L_OPENS] = self.opens_ns(at)
 
-    # -- arithmetic over the words of the row at `at` ------------------------------------------------
+    # -- arithmetic over the words of the row at `at` ----------------------------------------------
 
     def renew(self, at: int, now_ns: int) -> None:
         """Pay for the periods that have passed."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import states
 from .audit import audit
-from .budgets import W_BUDGET, W_CLAIMED
+from .budgets import AGAIN, W_BUDGET, W_CLAIMED
 from .held import LIMITER_SLOT_WORDS, W_LIMITERS
 from .layout import IDENTITY, MAX_LEVELS, PROCESS, SLOT, WORD, word_of
 from .rings import SLOT_WORDS, W_CALL, W_SEQ, W_TURN, Slots
@@ -196,7 +196,7 @@ class Recovery:
         kept = states.GENERATIONS | states.LEVEL_MASK << states.LEVEL_SHIFT
         nobody = states.NOBODY << states.OWNER_SHIFT
         with self.table.queue_lock:
-            self.table.q[own + W_BUDGET] = 0
+            self.table.q[own + W_BUDGET] = AGAIN
             self.table.q[own] = word & kept | QUEUED | nobody | attempts << states.ATTEMPT_SHIFT
             self.rebuild_queue()
 

@@ -359,7 +359,6 @@ class CallTable:
         q[own + W_CLAIMED] = now_ns
         if q[own + W_LIMITERS] and q[own + W_HELD_BY]:
             self.held.drawn(own)
-            q[own + W_HELD_BY] = 0
         token = word & ~(states.STATE_MASK | states.OWNER_MASK << states.OWNER_SHIFT)
         token |= RUNNING | handler << states.OWNER_SHIFT
         q[own] = token  # <- claimed here

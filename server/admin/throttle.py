@@ -87,5 +87,7 @@ class ThrottleStats:
     def _caller(self, hashed: int) -> str | None:
         """The name of a caller that has a row of its own."""
         names = self._shared.names.identities
-        found = np.flatnonzero(names.rows["hash"] == hashed) if hashed else []
+        if not hashed:
+            return None
+        found = np.flatnonzero(names.rows["hash"] == hashed)
         return names.name(int(found[0])) if len(found) else None

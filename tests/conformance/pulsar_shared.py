@@ -236,4 +236,3 @@ NOT_SHARED = (
 def why_not(name: str) -> str | None:
     """Why the table cannot be asked a case; None if it can."""
     return next((one.why for one in NOT_SHARED if fnmatchcase(name, one.pattern)), None)
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -241,7 +242,7 @@ def test_the_head_of_a_batch_pays_for_the_others(world: World) -> None:
     calls = [world.call(limiters=(0,), asks=20) for _ in range(4)]
     reader = world.reader(0)
     slots = [reader.stage(call) for call in calls]
-    for one, following in zip(slots, slots[1:], strict=False):
+    for one, following in itertools.pairwise(slots):
         generation = reader.generation(following)
         world.q[reader.own(one) + W_BATCH] = generation << 32 | following + 1
     assert reader.enqueue(slots) == [0] * 4
@@ -254,7 +255,7 @@ def test_what_comes_behind_a_withdrawn_call_of_a_batch_pays_itself(world: World)
     calls = [world.call(limiters=(0,)) for _ in range(3)]
     reader = world.reader(0)
     slots = [reader.stage(call) for call in calls]
-    for one, following in zip(slots, slots[1:], strict=False):
+    for one, following in itertools.pairwise(slots):
         generation = reader.generation(following)
         world.q[reader.own(one) + W_BATCH] = generation << 32 | following + 1
     reader.enqueue(slots)
