@@ -51,7 +51,7 @@ class Throttle:
         " grammar. They go before the limits above.",
     )
     exempt: tuple[str, ...] = setting(NAMES, (), "Methods without any limit.")
-    counted_bytes: Literal["request", "answer", "both"] = setting(
+    count_bytes_of: Literal["request", "answer", "both"] = setting(
         choice("request", "answer", "both"), "request", "Whose bytes the limits of bytes count."
     )
     paced: bool = setting(
@@ -84,7 +84,7 @@ class Throttle:
     def switches(self) -> Switches:
         """What holds for all limits."""
         return Switches(
-            counted_bytes=self.counted_bytes,
+            counted_bytes=self.count_bytes_of,
             paced=self.paced,
             dry_run=self.dry_run,
             batches=self.dispatch_throttling_on_batch_message_enabled,

@@ -100,9 +100,15 @@ class Port:
 
     def remarks(self) -> list[str]:
         """What the operator should know about this port and may want to change."""
-        if self.shared.segment.backing == SHM_FOLDER:
-            return []
-        return [f"{SHM_FOLDER} is too small for the segment: it lies in a memfd"]
+        remarks = []
+        if self.shared.segment.backing != SHM_FOLDER:
+            remarks.append(f"{SHM_FOLDER} is too small for the segment: it lies in a memfd")
+        if self.settings.throttle.precise_dispatcher_flow_control:
+            remarks.append(
+                "throttle.precise-dispatcher-flow-control changes nothing: every call is charged"
+                " before it is dispatched, so dispatching is always precise"
+            )
+        return remarks
 
 
 def open_ports(settings: Settings) -> list[Port]:

@@ -93,7 +93,7 @@ def _key(table: CallTable, slot: int) -> tuple[int, int, int, int, int]:
 
 def _held(table: CallTable) -> list[str]:
     q, bad, seen = table.q, [], Counter[int]()
-    for row in range(table.geometry.limiters):
+    for row in table.held.holding():
         chain = table.held.chain(row)
         seen.update(chain)
         names = {q[table.slot0 + slot * SLOT_WORDS + W_HELD_BY] - 1 for slot in chain}

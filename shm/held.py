@@ -144,6 +144,12 @@ class HeldChains:
         open_rows: list[int] = found[opens <= np.uint64(now_ns)].tolist()
         return [row for row in open_rows if not self._limiters.is_full(self._limiters.at(row))]
 
+    def holding(self) -> list[int]:
+        """The limiters that hold calls, or count some; for audits."""
+        roots = self._rows[:, L_ROOT : L_ROOT + MAX_LEVELS].any(axis=1)
+        rows: list[int] = np.flatnonzero(roots | (self._rows[:, L_HELD] > 0)).tolist()
+        return rows
+
     def chain(self, row: int) -> list[int]:
         """The slots that limiter `row` holds, in order of arrival; for audits.
 

@@ -311,7 +311,12 @@ class CallTable:
             opens = q[self.held.next_open_word]
             if opens and opens <= now_ns:
                 self._open(policy, now_ns)
-            while count < len(out) and (slot := self._next(policy, now_ns)) >= 0:
+            while count < len(out):
+                slot = self._draw(policy, now_ns)
+                if slot < 0:
+                    if self._opens_more(policy, now_ns):
+                        continue
+                    break
                 own = self.slot0 + slot * SLOT_WORDS
                 tokens[count] = self._claim(slot, own, handler, now_ns)
                 out[count] = slot
@@ -321,17 +326,13 @@ class CallTable:
                     break
             if not count:
                 q[idle] |= own_bit
-            elif q[self.held.next_open_word] not in (0, opens):
+            elif (later := q[self.held.next_open_word]) and later != opens:
                 self.wake |= self._idle_to_wake(1, 0)  # to sleep until then
         return count
 
-    def _next(self, policy: QueuePolicy, now_ns: int) -> int:
-        """The slot to be claimed; -1 if there is none even after what may open now has opened."""
-        q, opens_word = self.q, self.held.next_open_word
-        while (slot := self._draw(policy, now_ns)) < 0:
-            if not 0 < q[opens_word] <= now_ns or not self._open(policy, now_ns):
-                break
-        return slot
+    def _opens_more(self, policy: QueuePolicy, now_ns: int) -> bool:
+        """Whether limiters let calls go now, those that they let go before having been drawn."""
+        return 0 < self.q[self.held.next_open_word] <= now_ns and self._open(policy, now_ns) > 0
 
     def _draw(self, policy: QueuePolicy, now_ns: int) -> int:
         """The slot that the multiplexer serves next; -1 if nothing that waits may run now.
@@ -350,6 +351,8 @@ class CallTable:
                     self._hold(slot, row, now_ns)
                     continue
                 self.budgets.charge(own, now_ns)
+                if q[own + W_HELD_BY]:
+                    self.held.drawn(own)
             self.draws.drawn(policy, slot)
             return slot
         return -1
@@ -357,8 +360,6 @@ class CallTable:
     def _claim(self, slot: int, own: int, handler: int, now_ns: int) -> int:
         q, word = self.q, self.q[own]
         q[own + W_CLAIMED] = now_ns
-        if q[own + W_LIMITERS] and q[own + W_HELD_BY]:
-            self.held.drawn(own)
         token = word & ~(states.STATE_MASK | states.OWNER_MASK << states.OWNER_SHIFT)
         token |= RUNNING | handler << states.OWNER_SHIFT
         q[own] = token  # <- claimed here

@@ -176,7 +176,7 @@ def test_a_rebuild_keeps_who_is_held_by_whom(world: World) -> None:
         world.table.recovery.rebuild_queue()
     assert [world.table.held.chain(row) for row in (0, 1)] == before
     assert world.q[world.table.held.next_open_word] == REBUILT
-    assert work(world, 0) == []
+    assert work(world, REBUILT) == []
     assert world.q[world.table.held.next_open_word] == OPENS_NS
     assert world.audit() == []
 
