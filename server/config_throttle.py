@@ -9,10 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ..scheduling.dispatch_lines import line_of
-from ..scheduling.dispatch_policies import Rate
 from ..scheduling.dispatch_rate import MOST_LIMIT
-from .limits import Switches
 from .settings.declaration import integer, setting
 from .settings.kinds import FLAG, choice
 from .settings.lists import NAMES
@@ -79,44 +76,3 @@ class Throttle:
         16,
         60_000,
     )
-
-    @property
-    def switches(self) -> Switches:
-        """What holds for all limits."""
-        return Switches(
-            counted_bytes=self.count_bytes_of,
-            paced=self.paced,
-            dry_run=self.dry_run,
-            batches=self.dispatch_throttling_on_batch_message_enabled,
-            most_callers=self.max_callers,
-        )
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """All limits, a line each; none: nothing is throttled."""
-        limits = (
-            (
-                "server",
-                self.dispatch_throttling_rate_in_msg,
-                self.dispatch_throttling_rate_in_byte,
-            ),
-            (
-                "each method",
-                self.dispatch_throttling_rate_per_topic_in_msg,
-                self.dispatch_throttling_rate_per_topic_in_byte,
-            ),
-            (
-                "callers of each method",
-                self.dispatch_throttling_rate_per_subscription_in_msg,
-                self.dispatch_throttling_rate_per_subscription_in_byte,
-            ),
-        )
-        defaults = [
-            line_of(subject, Rate(calls=calls or -1, bytes=size or -1, period_s=period_s))
-            for subject, calls, size in limits
-            for period_s in (self.rate_period_in_second,)
-            if calls or size
-        ]
-        if not defaults and not self.rates:
-            return ()
-        return (*defaults, *self.rates, *(f"exempt {method}" for method in self.exempt))

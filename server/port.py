@@ -19,6 +19,7 @@ from .acceptor.handoff import Handoff
 from .acceptor.listeners import close_all, open_listeners
 from .limits import put_in_force
 from .supervisor.failures import CannotStart
+from .throttle import lines_of, switches_of
 
 if TYPE_CHECKING:
     from .config import PortSettings, Settings
@@ -43,8 +44,9 @@ class Port:
         self._addresses = [listener.address for listener in self.listeners]
         try:
             self.shared = Shared(geometry_of(settings, ipc), policy_of(settings, ipc))
-            if lines := settings.throttle.lines:
-                put_in_force(self.shared, settings.throttle.switches, lines, self.created_ns)
+            if lines := lines_of(settings.throttle):
+                switches = switches_of(settings.throttle)
+                put_in_force(self.shared, switches, lines, self.created_ns)
         except (SegmentError, ValueError, OSError) as error:
             close_all(self.listeners)
             raise CannotStart(f"port {self.number}: {error}") from error

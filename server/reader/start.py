@@ -18,6 +18,7 @@ from ..costs import cost_rules
 from ..settings import processors
 from ..settings.trusted_peers import trusted_peers, trusted_proxies
 from ..supervisor.failures import CannotStart
+from ..throttle import lines_of
 from ..wire.limits import WireLimits
 from .backoff import BackOffRules
 from .caller_rules import CallerRules
@@ -182,7 +183,7 @@ def _client_limits(settings: Settings) -> ClientLimits:
 
 def _admission_limits(settings: Settings) -> AdmissionLimits:
     limits, frames_above = settings.limits, settings.limits.frame_only_above_bytes
-    if settings.throttle.lines:  # what is called must be known, or long requests had no limit
+    if lines_of(settings.throttle):  # what is called must be known, or long requests had no limit
         frames_above = limits.max_message_bytes
     return AdmissionLimits(
         max_message_bytes=limits.max_message_bytes,
