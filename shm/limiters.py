@@ -169,13 +169,18 @@ class Limiters:
         idle &= ~rows[:, [L_HELD, L_OPENED, L_RUNNING]].any(axis=1)
         idle[named] = False
         for row in np.flatnonzero(idle).tolist():
-            at = self.at(row)
-            self.renew(at, now_ns)
-            if not any(self.q[at + L_USED + d] & 0xFFFF_FFFF for d in EACH):
-                self.q[at + L_KEY] = 0  # <- free
-                self.q[at + L_CALLER] = 0
+            if self.is_idle(row, now_ns):
+                self.q[self.at(row) + L_KEY] = 0  # <- free
+                self.q[self.at(row) + L_CALLER] = 0
                 freed += 1
         return freed
+
+    def is_idle(self, row: int, now_ns: int) -> bool:
+        """Whether a new row would be the same (queue lock held)."""
+        q, at = self.q, self.at(row)
+        self.renew(at, now_ns)
+        busy = q[at + L_HELD] or q[at + L_OPENED] or q[at + L_RUNNING]
+        return not busy and not any(q[at + L_USED + d] & 0xFFFF_FFFF for d in EACH)
 
     # -- terms -----------------------------------------------------------------------------------
 

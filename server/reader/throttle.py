@@ -17,6 +17,7 @@ from ...shm.shared import Shared
 from ..limits import Key, Limits
 
 MOST_KEPT = 10_000  # pairs of method and caller
+RETRY_NS = 1_000_000_000  # how often those who share a row ask for one of their own
 NEVER_NS = 1 << 62  # an opening that is no time: blocked
 
 
@@ -36,6 +37,8 @@ class Throttle:
         self.version_word, self._version = shared.rates.version_word, 0
         self._limits: Limits | None = None
         self._named: dict[tuple[int, str], Named] = {}
+        self._sharers: set[tuple[int, str]] = set()
+        self._asked_ns = self._made_room_ns = 0
         self._last: tuple[object, dict[int, int]] = (None, {})
 
     def name(
@@ -45,6 +48,7 @@ class Throttle:
         q, own = self._q, self._slot0 + slot * SLOT_WORDS
         q[own + W_BUDGET] = q[own + W_BATCH] = 0
         limits = self._in_force()
+        self._ask_again(now_ns)
         kept = self._named.get((row, caller))
         if kept is None:
             kept = self._find(limits, method, row, caller, now_ns)
@@ -83,34 +87,50 @@ class Throttle:
     def _find(self, limits: Limits, method: str, row: int, caller: str, now_ns: int) -> Named:
         """The rows of a call, made where there are none."""
         wanted = limits.keys(method, row, caller)
-        if not wanted:
-            rows: list[tuple[int, Key]] = []
-        else:
-            rows = [self._row(limits, method, key, terms, now_ns) for key, terms in wanted]
+        rows = [self._row(limits, method, key, terms, now_ns) for key, terms in wanted]
         if len(self._named) >= MOST_KEPT:
             self._named.clear()
         kept = Named(limiter_words([number for number, _ in rows]), rows)
-        if not any(is_others(key) for _, key in rows):
-            self._named[row, caller] = kept
+        self._named[row, caller] = kept
+        if any(is_others(key) for _, key in rows):
+            self._sharers.add((row, caller))
         return kept
+
+    def _ask_again(self, now_ns: int) -> None:
+        """Those who share a row may find room for one of their own by now."""
+        if self._sharers and now_ns - self._asked_ns > RETRY_NS:
+            self._asked_ns = now_ns
+            for sharer in self._sharers:
+                self._named.pop(sharer, None)
+            self._sharers.clear()
 
     def _row(
         self, limits: Limits, method: str, key: Key, terms: Terms, now_ns: int
     ) -> tuple[int, Key]:
-        table, limiters = self._table, self._limiters
-        with table.queue_lock:
+        limiters = self._limiters
+        with self._table.queue_lock:
             row = limiters.find(*key)
             if row < 0 and key.caller and not limits.is_named(key, method):
-                if limiters.callers() >= limits.switches.most_callers:
-                    limiters.give_away(table.budgets.named_by(), now_ns)
-                if limiters.callers() >= limits.switches.most_callers:
-                    key, terms = limits.others_of(key)
-                    row = limiters.find(*key)
+                others, shared_terms = limits.others_of(key)
+                row = limiters.find(*others)
+                owes = row >= 0 and not limiters.is_idle(row, now_ns)
+                if owes or not self._has_room(limits.switches.most_callers, now_ns):
+                    key, terms = others, shared_terms
+                else:
+                    row = -1
             if row < 0:
                 row = limiters.make(*key, terms, limits.version, now_ns, now_ns)
         if row < 0:
             raise RuntimeError(f"no row is free for {limits.describe(key, None)}")
         return row, key
+
+    def _has_room(self, most_callers: int, now_ns: int) -> bool:
+        """Whether one more caller may have a row of its own (queue lock held)."""
+        limiters = self._limiters
+        if limiters.callers() >= most_callers and now_ns - self._made_room_ns > RETRY_NS:
+            self._made_room_ns = now_ns
+            limiters.give_away(self._table.budgets.named_by(), now_ns)
+        return limiters.callers() < most_callers
 
     def _join(self, slot: int, own: int, row: int, batch: object) -> None:
         """Behind the batch's last call of this method."""

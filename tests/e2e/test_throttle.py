@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -60,6 +62,25 @@ def test_no_period_has_more_than_its_limit_and_each_is_used_up(
     assert [periods[at] for at in range(first + 1, last)] == [LIMIT] * (last - first - 1)
     late_ns = [min(s % S for s in claimed if s // S == at) for at in range(first + 1, last + 1)]
     assert min(late_ns) < S // 10, "the first of a period goes at its beginning"
+
+
+@pytest.mark.fault
+def test_handlers_that_die_give_no_quota_away(serve: Serve, tmp_path: Path) -> None:
+    """Whatever was charged stays charged: no period has more than its limit."""
+    daemon = serve(STAMPS, "--handlers", "4", *configured(tmp_path, f"calls = {LIMIT}"))
+    found: list[int] = []
+    with Raw(daemon.tcp, "lines") as raw:
+        raw.send(*[request("claimed_ns", id=id_) for id_ in range(3 * LIMIT)])
+        for number in range(3 * LIMIT):
+            answer = raw.receive()
+            if "result" in answer:
+                found.append(answer["result"])
+            if number % 40 == 20:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(daemon.child("handler", number % 4), signal.SIGKILL)
+    periods = Counter(stamp // S for stamp in found)
+    assert max(periods.values()) <= LIMIT
+    assert len(found) >= 3 * LIMIT - 12, "only what was claimed by the dead is lost"
 
 
 def test_what_cannot_go_before_its_deadline_is_refused_at_once(

@@ -147,9 +147,15 @@ def test_callers_without_a_row_of_their_own_share_one(throttled: Callable[..., W
     assert kinds(world) == ["OTHERS", "PAIR", "PAIR"]
     answers = [len(client.answers()) - 1 for client in clients]
     assert answers == [1, 1, 1, 0]
-    world.pass_ms(5000)
+    world.pass_ms(1000)
     world.run()
     assert len(clients[3].answers()) == 2
     clients[2].send(call("echo", [2], 2))
     world.run()
-    assert kinds(world) == ["OTHERS", "PAIR"]
+    assert kinds(world) == ["OTHERS", "PAIR", "PAIR"], "what they used in common is not paid yet"
+    world.pass_ms(5000)
+    world.run()
+    world.pass_ms(5000)
+    clients[2].send(call("echo", [2], 3))
+    world.run()
+    assert kinds(world) == ["OTHERS", "PAIR"], "the two idle rows made room"
