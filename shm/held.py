@@ -6,12 +6,6 @@ finds no room after all is held again. So an opening costs as much as it lets th
 wait, and a burst that was held is no queue of its own, ahead of all others. `opened` counts those
 on their way; before they are drawn, no more are let go.
 
-The heaps are pairing heaps over three words of a slot, by slot number + 1:
-
-    child    the first of those that lost against it
-    next     the next one that lost against the same
-    prev     the one before it, or against whom it lost, if it is the first
-
 The shard's `next_open_ns` is the earliest time at which anything is due, so that one comparison per
 claim tells. Heaps and counts are an index that `rebuild` derives from the slots' words. Everything
 here runs with the queue lock held.
@@ -22,7 +16,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .layout import LIMITERS_PER_CALL, MAX_LEVELS, SHARD, SLOT, WORD, word_of
+from .heaps import SlotHeaps
+from .layout import LIMITERS_PER_CALL, MAX_LEVELS, SHARD, SLOT, word_of
 from .limiters import (
     L_CAP,
     L_HELD,
@@ -33,11 +28,11 @@ from .limiters import (
     L_RUNNING,
     Limiters,
 )
-from .rings import SLOT_WORDS, W_NEXT, W_PREV, W_SEQ, W_TURN, Slots
+from .rings import W_SEQ, W_TURN, Slots
 from .segment import Segment
 
-W_LIMITERS, W_HELD_BY, W_CHILD, W_SINCE = (
-    word_of(SLOT, name) for name in ("limiters", "held_by", "child", "held_since_ns")
+W_LIMITERS, W_HELD_BY, W_SINCE = (
+    word_of(SLOT, name) for name in ("limiters", "held_by", "held_since_ns")
 )
 ROWS_PER_WORD = 2
 LIMITER_SLOT_WORDS = LIMITERS_PER_CALL // ROWS_PER_WORD
@@ -61,7 +56,7 @@ class HeldChains:
         layout = segment.layout
         self._q = segment.q
         self._words = slot_words
-        self._slots = layout.slots // WORD
+        self._heaps = SlotHeaps(segment, slot_words)
         self._limiters = limiters
         self._rows = limiters.rows
         self.next_open_word = segment.word(layout.shard, SHARD, "next_open_ns")
@@ -71,7 +66,7 @@ class HeldChains:
     def append(self, row: int, slot: int, level: int) -> None:
         """`slot`, HELD by now, joins those of limiter `row`."""
         q, limiter = self._q, self._limiters.at(row)
-        self._link(limiter + L_ROOT + level, slot)
+        self._heaps.link(limiter + L_ROOT + level, slot)
         q[limiter + L_HELD] += 1
         q[self.level_held_word + level] += 1
         q[self.held_word] += 1
@@ -80,19 +75,19 @@ class HeldChains:
     def unlink(self, slot: int, level: int) -> None:
         """Take `slot` from the limiter that holds it."""
         q = self._q
-        limiter = self._limiters.at(q[self._own(slot + 1) + W_HELD_BY] - 1)
-        self._cut(limiter + L_ROOT + level, slot)
+        limiter = self._limiters.at(q[self._heaps.own(slot + 1) + W_HELD_BY] - 1)
+        self._heaps.cut(limiter + L_ROOT + level, slot)
         q[limiter + L_HELD] -= 1
         q[self.level_held_word + level] -= 1
         q[self.held_word] -= 1
 
     def move(self, slot: int, level: int, other: int, turn: int) -> None:
         """`slot` waits at another level from now on, at `turn` there; its state word follows."""
-        q, own = self._q, self._own(slot + 1)
+        q, own = self._q, self._heaps.own(slot + 1)
         limiter = self._limiters.at(q[own + W_HELD_BY] - 1)
-        self._cut(limiter + L_ROOT + level, slot)
+        self._heaps.cut(limiter + L_ROOT + level, slot)
         q[own + W_TURN] = turn
-        self._link(limiter + L_ROOT + other, slot)
+        self._heaps.link(limiter + L_ROOT + other, slot)
         q[self.level_held_word + level] -= 1
         q[self.level_held_word + other] += 1
 
@@ -102,7 +97,7 @@ class HeldChains:
 
     def let_go(self, slot: int, level: int, now_ns: int) -> None:
         """`slot` is about to be QUEUED: its limiter has opened."""
-        q, own = self._q, self._own(slot + 1)
+        q, own = self._q, self._heaps.own(slot + 1)
         limiter = self._limiters.at(q[own + W_HELD_BY] - 1)
         self.unlink(slot, level)
         q[limiter + L_OPENED] += 1
@@ -157,8 +152,8 @@ class HeldChains:
         """
         found: list[int] = []
         for level in range(MAX_LEVELS):
-            found += self._heap(self._limiters.at(row) + L_ROOT + level)
-        return sorted(found, key=lambda slot: self._q[self._own(slot + 1) + W_SEQ])
+            found += self._heaps.members(self._limiters.at(row) + L_ROOT + level)
+        return sorted(found, key=lambda slot: self._q[self._heaps.own(slot + 1) + W_SEQ])
 
     def rebuild(self, held: Slots, levels: Slots) -> None:
         """Derive heaps and counts from the words of the `held` slots, which are all there are.
@@ -174,94 +169,9 @@ class HeldChains:
         # From last to first, so that each is the earliest of its heap, and has one child.
         order = np.lexsort((words[held, W_SEQ], words[held, W_TURN]))[::-1]
         for slot, level in zip(held[order].tolist(), levels[order].tolist(), strict=True):
-            self.append(q[self._own(slot + 1) + W_HELD_BY] - 1, slot, level)
+            self.append(q[self._heaps.own(slot + 1) + W_HELD_BY] - 1, slot, level)
         q[self.next_open_word] = REBUILT if len(held) else 0
 
     def counts_of(self, rows: Slots) -> None:
         """Store how often each limiter occurs in `rows` as its `opened`."""
         self._rows[:, L_OPENED] = np.bincount(rows, minlength=len(self._rows)).astype(np.uint64)
-
-    # -- pairing heaps, by slot number + 1 ---------------------------------------------------------
-
-    def _own(self, number: int) -> int:
-        return self._slots + (number - 1) * SLOT_WORDS
-
-    def _link(self, root: int, slot: int) -> None:
-        q, own = self._q, self._own(slot + 1)
-        q[own + W_PREV] = q[own + W_NEXT] = q[own + W_CHILD] = 0
-        q[root] = self._meld(q[root], slot + 1)
-
-    def _cut(self, root: int, slot: int) -> None:
-        q, own = self._q, self._own(slot + 1)
-        before, after = q[own + W_PREV], q[own + W_NEXT]
-        below = self._merged(q[own + W_CHILD])
-        q[own + W_PREV] = q[own + W_NEXT] = q[own + W_CHILD] = 0
-        if q[root] == slot + 1:
-            q[root] = below
-            return
-        is_child = q[self._own(before) + W_CHILD] == slot + 1
-        q[self._own(before) + (W_CHILD if is_child else W_NEXT)] = after
-        if after:
-            q[self._own(after) + W_PREV] = before
-        q[root] = self._meld(q[root], below)
-
-    def _meld(self, one: int, other: int) -> int:
-        """The root of two heaps as one; both roots have no neighbours."""
-        if not one or not other:
-            return one or other
-        if self._is_before(other, one):
-            one, other = other, one
-        q, winner, loser = self._q, self._own(one), self._own(other)
-        first = q[winner + W_CHILD]
-        q[loser + W_NEXT], q[loser + W_PREV] = first, one
-        if first:
-            q[self._own(first) + W_PREV] = other
-        q[winner + W_CHILD] = other
-        return one
-
-    def _merged(self, first: int) -> int:
-        """The root of the heap of all siblings from `first` on: in pairs, then all pairs."""
-        q, pairs = self._q, 0
-        while first:
-            second = q[self._own(first) + W_NEXT]
-            rest = q[self._own(second) + W_NEXT] if second else 0
-            self._alone(first)
-            if second:
-                self._alone(second)
-            pair = self._meld(first, second)
-            q[self._own(pair) + W_NEXT] = pairs
-            pairs, first = pair, rest
-        root = 0
-        while pairs:
-            rest = q[self._own(pairs) + W_NEXT]
-            self._alone(pairs)
-            root = self._meld(root, pairs)
-            pairs = rest
-        return root
-
-    def _alone(self, number: int) -> None:
-        own = self._own(number)
-        self._q[own + W_NEXT] = self._q[own + W_PREV] = 0
-
-    def _is_before(self, one: int, other: int) -> bool:
-        q, a, b = self._q, self._own(one), self._own(other)
-        return (q[a + W_TURN], q[a + W_SEQ]) < (q[b + W_TURN], q[b + W_SEQ])
-
-    def _heap(self, root: int) -> list[int]:
-        """The slots of one heap."""
-        q = self._q
-        found: list[int] = []
-        todo = [(q[root], 0)]
-        while todo:
-            number, before = todo.pop()
-            parent = before
-            while number:
-                own = self._own(number)
-                if q[own + W_PREV] != before or len(found) > len(self._words):
-                    raise ValueError(f"the chain is broken at slot {number - 1}")
-                if parent and self._is_before(number, parent):
-                    raise ValueError(f"slot {number - 1} is held behind a later one")
-                found.append(number - 1)
-                todo.append((q[own + W_CHILD], number))
-                before, number = number, q[own + W_NEXT]
-        return found

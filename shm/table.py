@@ -38,6 +38,7 @@ from .layout import (
 )
 from .limiters import Limiters
 from .mutex import RobustMutex
+from .openings import Openings
 from .pages import PagePool
 from .policy import PolicyBlocks, QueuePolicy
 from .policy_change import PolicyChange
@@ -84,7 +85,7 @@ class CallTable:
         self.pages = PagePool(segment)
         self.change = PolicyChange(self)
         self.policy, self.policy_version = QueuePolicy(), -1
-        self._opened: dict[int, int] = {}  # latest turn given by `_open`, by its last_turn word
+        self.openings = Openings(self)
         self.recovery = Recovery(self)
         self.queue_lock = segment.lock_at(QUEUE_LOCK, "queue", self.recovery.rebuild_queue)
         self.answer_locks = [self._answer_lock(reader) for reader in range(g.readers)]
@@ -419,55 +420,11 @@ class CallTable:
         self.held.append(row, slot, level)
 
     def _open(self, policy: QueuePolicy, now_ns: int) -> int:
-        """Calls whose limiter has opened wait again, at their old place or the nearest; how many.
-
-        Of each level as many as there is room for: which of them go, the multiplexer says.
-        """
-        self._opened.clear()
-        count = 0
-        for row in self.held.due(now_ns):
-            rooms = self.budgets.rooms(row, now_ns)
-            for level in range(self.geometry.rings):
-                if self.held.first(row, level) >= 0:
-                    count += self._open_level(policy, row, level, rooms, now_ns)
+        """Calls whose limiter has opened wait again; how many. Handlers are woken for them."""
+        count = self.openings.let_go(policy, now_ns)
         if count > 1:
             self.wake |= self._idle_to_wake(count - 1, count * policy.claim_ahead_ns)
         return count
-
-    def _open_level(
-        self, policy: QueuePolicy, row: int, level: int, rooms: Sequence[int], now_ns: int
-    ) -> int:
-        """Calls of one level that limiter `row` lets go; how many."""
-        (calls, size, us), count = rooms, 0
-        while count < calls and size > 0 and us > 0 and (slot := self.held.first(row, level)) >= 0:
-            taken, spent_us = self.budgets.expected(self.slot0 + slot * SLOT_WORDS, row)
-            self._let_go(policy, slot, level, now_ns)
-            size, us, count = size - taken, us - spent_us, count + 1
-        return count
-
-    def _let_go(self, policy: QueuePolicy, slot: int, level: int, now_ns: int) -> None:
-        q, own = self.q, self.slot0 + slot * SLOT_WORDS
-        self.held.let_go(slot, level, now_ns)
-        turn = self._turn_again(policy, own, level)
-        q[own + W_TURN] = turn
-        q[own] = q[own] & ~states.STATE_MASK | QUEUED  # <- opened here
-        self.rings.insert(level, q[own + W_CALL] >> states.CLASS_SHIFT & 1, turn, slot)
-        q[self.waiting_word] += 1
-
-    def _turn_again(self, policy: QueuePolicy, own: int, level: int) -> int:
-        """The turn of a call that was held; in turn, too, when its level has passed its own.
-
-        (All at the level's turn, they would go one after the other, ahead of everybody else.)
-        """
-        q, now = self.q, self.q[self.rings.turn_word + level]
-        if not policy.in_turn:
-            return now
-        last = self.last_turn0 + (q[own + W_PRINCIPAL] & 0xFFFF_FFFF) * MAX_LEVELS + level
-        turn = max(now, q[own + W_TURN], self._opened.get(last, -1) + 1)
-        turn = min(turn, now + self.rings.turns - 1)
-        self._opened[last] = turn
-        q[last] = max(q[last], turn)
-        return turn
 
     def _unlink(self, slot: int, own: int, word: int) -> None:
         q = self.q

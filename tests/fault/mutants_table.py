@@ -146,7 +146,7 @@ MUTANTS = [
     ),
     mutant(
         "opened calls take turns",
-        "table.py",
+        "openings.py",
         "self._opened.get(last, -1) + 1)",
         "0)",
     ),
@@ -219,7 +219,7 @@ MUTANTS = [
     ),
     mutant(
         "no more are let go than there is room for",
-        "table.py",
+        "openings.py",
         "        while count < calls and size > 0",
         "        while size > 0",
     ),

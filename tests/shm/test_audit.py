@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from faircall.shm.held import W_CHILD, W_HELD_BY
+from faircall.shm.heaps import W_CHILD
+from faircall.shm.held import W_HELD_BY
 from faircall.shm.layout import LIMITER, SLOT, WORD, word_of
 from faircall.shm.rings import SLOT_WORDS, W_PREV, W_SEQ, W_TURN
 from faircall.shm.states import DONE, HELD, QUEUED, STATE_MASK
