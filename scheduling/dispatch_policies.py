@@ -1,9 +1,11 @@
 """Which limits are in force for a call: sources, precedence, templates (Pulsar: dispatch rates).
 
-Four levels apply together (`dispatch_budget.py`); each has sources of its own, first match first:
+All levels apply together (`dispatch_budget.py`); each has sources of its own, first match first:
 
     server                  the server's rate
     service                 the budget that all methods of a service share (ours)
+    resource                the budget of the methods that a policy lists (ours)
+    caller                  the caller by name, any caller: over all methods (ours)
     method                  method policy, service policy, server default
     (method, caller)        the caller named in the method policy, the method policy for callers,
                             service policy, server default
@@ -112,10 +114,24 @@ class MethodPolicy(Templates):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Resource:
+    """A budget that some methods share, whatever their service."""
+
+    rate: Rate
+    methods: frozenset[str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Policies:
-    """All sources. `groups` are budgets shared by a service; `exempt` methods have no limit."""
+    """All sources. `groups` are budgets shared by a service; `exempt` methods have no limit.
+
+    `callers` are budgets of callers by name over all methods, `each_caller` those of all others.
+    """
 
     server: Rate | None = None
+    resources: Mapping[str, Resource] = field(default_factory=dict)
+    callers: Mapping[str, Rate] = field(default_factory=dict)
+    each_caller: Rate | None = None
     groups: Mapping[str, Rate] = field(default_factory=dict)
     methods: Mapping[str, MethodPolicy] = field(default_factory=dict)
     services: Mapping[str, Templates] = field(default_factory=dict)
@@ -134,6 +150,15 @@ class Policies:
         """The rate of a method."""
         own, service = self._policies_of(method)
         return in_force(own.method, service.method, self.defaults.method)
+
+    def resources_of(self, method: str) -> list[str]:
+        """The resources that a method shares."""
+        return [name for name, one in self.resources.items() if method in one.methods]
+
+    def all_methods_rate(self, caller: str | None = None) -> Rate | None:
+        """The rate of a caller over all methods; None: of those that no policy names."""
+        named = None if caller is None else self.callers.get(caller)
+        return in_force(named, self.each_caller)
 
     def names(self, method: str, caller: str) -> bool:
         """Whether a policy is for this caller by name."""

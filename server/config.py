@@ -3,7 +3,8 @@
 `--help`, `faircall check-config`, docs/configuration.md and validation come out of these
 declarations. A field is written with `-` for `_` in its section: `Limits.max_batch` is `max-batch`
 under `[limits]`, `FAIRCALL_LIMITS_MAX_BATCH` in the environment. `[limits]` is declared in
-`config_limits.py`, `[handlers]` and `[server]` in `config_processes.py`, the settings of a port,
+`config_limits.py`, `[handlers]` and `[server]` in `config_processes.py`, `[throttle]` in
+`config_throttle.py`, the settings of a port,
 which bear Hadoop's names, in `config_ipc.py`.
 `load_settings` (settings/load.py) makes a `Settings`.
 """
@@ -18,6 +19,7 @@ from ..scheduling.units import TimeUnit
 from .config_ipc import PortSettings
 from .config_limits import DAY_MS, HOUR_MS, Limits
 from .config_processes import Handlers, Server
+from .config_throttle import Throttle
 from .settings import derived
 from .settings.declaration import ConfigError, Derived, ms, setting
 from .settings.kinds import FLAG, TEXT, choice
@@ -67,11 +69,6 @@ class Identity:
         "Groups for GroupIdentityProvider, one `USER GROUP` a line; read again when it changes."
         " Empty: the user's primary Unix group.",
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Throttle:
-    """Dispatch throttling: no keys yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,13 +17,16 @@ from ..shm.segment import SHM_FOLDER, SegmentError
 from ..shm.shared import Shared
 from .acceptor.handoff import Handoff
 from .acceptor.listeners import close_all, open_listeners
+from .limits import put_in_force
 from .supervisor.failures import CannotStart
+from .throttle import lines_of, switches_of
 
 if TYPE_CHECKING:
     from .config import PortSettings, Settings
 
 FIFO, HISTORY = "LinkedBlockingQueue", "HistoryRpcScheduler"
 LEAST_SLOTS = 256  # per reader: with back-off off, calls that wait for room have slots, too
+MOST_LIMITERS, SPARE_LIMITERS = 1 << 16, 64
 UNLIMITED = 1 << 32  # calls of one principal: a full queue is refused as such, whoever filled it
 MOST_SMALL, LEAST_SMALL = 10 / 27, 1 / 8  # of the payload lie in 4 KiB pages: 20 of 54 MiB
 
@@ -41,6 +44,9 @@ class Port:
         self._addresses = [listener.address for listener in self.listeners]
         try:
             self.shared = Shared(geometry_of(settings, ipc), policy_of(settings, ipc))
+            if lines := lines_of(settings.throttle):
+                switches = switches_of(settings.throttle)
+                put_in_force(self.shared, switches, lines, self.created_ns)
         except (SegmentError, ValueError, OSError) as error:
             close_all(self.listeners)
             raise CannotStart(f"port {self.number}: {error}") from error
@@ -96,9 +102,15 @@ class Port:
 
     def remarks(self) -> list[str]:
         """What the operator should know about this port and may want to change."""
-        if self.shared.segment.backing == SHM_FOLDER:
-            return []
-        return [f"{SHM_FOLDER} is too small for the segment: it lies in a memfd"]
+        remarks = []
+        if self.shared.segment.backing != SHM_FOLDER:
+            remarks.append(f"{SHM_FOLDER} is too small for the segment: it lies in a memfd")
+        if self.settings.throttle.precise_dispatcher_flow_control:
+            remarks.append(
+                "throttle.precise-dispatcher-flow-control changes nothing: every call is charged"
+                " before it is dispatched, so dispatching is always precise"
+            )
+        return remarks
 
 
 def open_ports(settings: Settings) -> list[Port]:
@@ -180,8 +192,19 @@ def geometry_of(settings: Settings, ipc: PortSettings) -> Geometry:
         turns=min(slots, MOST_TURNS),
         identities=limits.identities,
         methods=limits.methods,
+        limiters=limiter_rows(settings),
         small_pages=small,
         large_pages=large,
+    )
+
+
+def limiter_rows(settings: Settings) -> int:
+    """Of callers, of methods, of what callers without a row of their own share, and of whatever a
+    line is about; services are no more than methods."""
+    throttle = settings.throttle
+    return min(
+        MOST_LIMITERS,
+        throttle.max_callers + 3 * settings.limits.methods + len(throttle.rates) + SPARE_LIMITERS,
     )
 
 

@@ -2,9 +2,12 @@
 
     the rings hold exactly the QUEUED slots, each once, in (turn, seq) order within its turn,
         and no turn is before its level's or a ring's length after it
-    the limiters' chains hold exactly the HELD slots, each in that of the limiter it names
+    the limiters' heaps hold exactly the HELD slots, each in that of the limiter it names, and none
+        behind a later one
+    opened of a limiter = |QUEUED that it held before|, running = |RUNNING and ABANDONED that name
+        it and are to be settled|, opens_ns = what its words say
     waiting = |QUEUED|, held = |HELD|, level_waiting[l][c] = |QUEUED of level l, class c|,
-        level_held[l] = |HELD of level l|, held of a limiter = the length of its chain
+        level_held[l] = |HELD of level l|, held of a limiter = the size of its heaps
     waiting of a principal = |its QUEUED and HELD slots|
     an answer ring holds exactly the DONE slots of its reader
 
@@ -20,10 +23,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import states
-from .held import L_HELD, LIMITER_WORDS, W_HELD_BY
-from .layout import SLOT, WORD, word_of
+from .budgets import RESERVED, W_BUDGET
+from .held import W_HELD_BY, W_LIMITERS
+from .layout import SLOT, word_of
+from .limiters import L_HELD, L_OPENED, L_OPENS, L_RUNNING
 from .rings import SLOT_WORDS, W_CALL, W_SEQ, W_TURN
-from .states import DONE, HELD, QUEUED
+from .states import ABANDONED, DONE, HELD, QUEUED, RUNNING
 
 if TYPE_CHECKING:
     from .table import CallTable
@@ -34,7 +39,8 @@ W_PRINCIPAL = word_of(SLOT, "principal")
 def audit(table: CallTable) -> list[str]:
     """Every invariant of the module docstring; [] when sound."""
     with table.queue_lock:
-        bad = _findings(_rings, table) + _findings(_held, table) + _findings(_principals, table)
+        bad = _findings(_rings, table) + _findings(_held, table)
+        bad += _findings(_limiters, table) + _findings(_principals, table)
     for reader, lock in enumerate(table.answer_locks):
         with lock:
             bad += _findings(lambda t, r=reader: _answers(t, r), table)  # type: ignore[misc]
@@ -87,11 +93,11 @@ def _key(table: CallTable, slot: int) -> tuple[int, int, int, int, int]:
 
 def _held(table: CallTable) -> list[str]:
     q, bad, seen = table.q, [], Counter[int]()
-    for row in range(table.geometry.limiters):
+    for row in table.held.holding():
         chain = table.held.chain(row)
         seen.update(chain)
         names = {q[table.slot0 + slot * SLOT_WORDS + W_HELD_BY] - 1 for slot in chain}
-        count = q[table.segment.layout.limiters // WORD + row * LIMITER_WORDS + L_HELD]
+        count = q[table.limiters.at(row) + L_HELD]
         if names - {row} or count != len(chain):
             bad.append(f"limiter {row}: {len(chain)} in the chain, counted {count}, name {names}")
     levels = Counter(_key(table, slot)[0] for slot in seen)
@@ -101,6 +107,23 @@ def _held(table: CallTable) -> list[str]:
     if q[table.held.held_word] != seen.total():
         bad.append(f"{seen.total()} held, counted {q[table.held.held_word]}")
     return bad + _differs(table, "held chains", seen, HELD)
+
+
+def _limiters(table: CallTable) -> list[str]:
+    limiters, words, rows = table.limiters, table.words, table.recovery
+    queued = rows.slots_in(QUEUED)
+    queued = queued[words[queued, W_LIMITERS] != 0]
+    opened = Counter(int(row) - 1 for row in words[queued, W_HELD_BY] if row)
+    running = np.concatenate((rows.slots_in(RUNNING), rows.slots_in(ABANDONED)))
+    running = running[words[running, W_BUDGET] & np.uint64(RESERVED) != 0]
+    settles = Counter(table.budgets.named_by(running).tolist())
+    bad = []
+    for row in limiters.used_rows():
+        at = limiters.at(row)
+        counted = tuple(table.q[at + word] for word in (L_OPENED, L_RUNNING, L_OPENS))
+        if counted != (truth := (opened[row], settles[row], limiters.opens_ns(at))):
+            bad.append(f"limiter {row}: opened, running, opens_ns {counted}, should be {truth}")
+    return bad
 
 
 def _principals(table: CallTable) -> list[str]:

@@ -56,6 +56,7 @@ class Counter(enum.IntEnum):
     FAILED_OVER = 28  # of those refused, how many were sent to another server
     CLOSED_BACKOFF = 29  # connections closed because a call was refused
     SLOW = 30  # calls that were logged for being slow
+    THROTTLED = 31  # refused: a limiter opens behind the call's deadline
 
 
 class Columns:

@@ -8,12 +8,13 @@
           | PROCESS         per process     |  pid, beat, what it runs
           | RINGS  levels, lanes x 2 classes|  turns: bitmap, then (head, tail) of each turn's chain
           | ANSWERS         per reader      |  head, tail, then one word per slot of that reader
-          | LIMITERS        per limiter     |  when it opens, the chain of the calls it holds
-          | SLOTS           per call        |  the truth: all above but POLICY is its index
+          | LIMITERS        per limiter     |  its limits, what is used, the calls that it holds
+          | SLOTS           per call        |  the truth: the rings, chains and counts are its index
           | IDENTITIES      per identity    |  name, level, cost; last turns, hash index
           | METHODS         per method      |  name, flags, expected time; then the hash index
           | COLUMNS         per process     |  single-writer counters, costs, figures of calls
           | LEVELS          per level       |  mean response time, and whether its calls back off
+          | RATES                2 blocks   |  text; SHARD.rates_version & 1 is in force
           | PAGE WORDS      per page        |  owner (slot, generation), next page; then free stacks
           | PAGES                           |  4 KiB pages, then 64 KiB pages
           +---------------------------------+
@@ -27,7 +28,7 @@ Who may touch which words, and under which lock:
     | words                    | written by                     | read by  | under             |
     | HEADER                   | creator, supervisor            | all      | one store         |
     | SHARD, RINGS, LIMITERS   | readers, handlers, janitor     | the same | queue lock        |
-    | POLICY                   | janitor, admin                 | all      | queue lock        |
+    | POLICY, RATES            | janitor, admin                 | all      | queue lock        |
     | PROCESS                  | that process                   | all      | one writer a word |
     | ANSWERS                  | handlers, that reader, janitor | the same | that answer lock  |
     | SLOT.state               | see `states`                   | all      | see `states`      |
@@ -52,7 +53,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 MAGIC = 0x4C4C_4143_5249_4146  # "FAIRCALL" in memory; 0 means: not ready yet
-VERSION = 5
+VERSION = 6
 
 WORD = 8  # bytes
 CACHE_LINE = 64  # bytes
@@ -67,6 +68,9 @@ NAME_BYTES = 128  # of an identity or a method, UTF-8
 COUNTERS = 32  # single-writer words per process, named in `columns`
 LIMITERS_PER_CALL = 8
 MOST_TURNS = 1 << 16  # of a level
+DIMENSIONS = 3  # of a limit: calls, bytes, handler microseconds
+HOLD_REASONS = 6  # named in `limiters`
+RATES_BYTES = 64 << 10  # of the text of all rates
 
 
 def _record(*names: str, words: int) -> np.dtype[np.void]:
@@ -120,6 +124,7 @@ SHARD = _record(
     "swept_ns",  # when the janitor's last sweep was due; 0 = none yet
     f"lane_debt:{LANES}",  # thousandths of a draw that each lane has to pay back
     "strangers_level",  # of who has not been looked at by the janitor yet, which alone stores it
+    "rates_version",  # of the rates in force; 0 = there are none
     words=136,
 )
 POLICY = _record(
@@ -154,22 +159,29 @@ PROCESS = _record(
 )
 ANSWER_RING = _record("head", "tail", words=8)
 LIMITER = _record(
-    "key",
-    "opens_ns",  # closed until then; 0 = open
-    "head",  # slot + 1 of the first call that it holds
-    "tail",
+    "key",  # kind << 56 | which one, see `limiters`; 0 = the row is free
+    "caller",  # hash of the caller's name; 0 = of all
+    "flags",
+    "period_ns",  # 0 = it is being changed
+    f"limit:{DIMENSIONS}",  # in force, + 1; 0 = none, 1 = blocked
+    f"next_limit:{DIMENSIONS}",  # in force from the next renewal on
+    f"configured:{DIMENSIONS}",  # what a relative limit adds to the average arrivals
+    f"used:{DIMENSIONS}",  # period number << 32 | used: one store renews and charges
+    "running_limit",  # calls that may run at once; 0 = no cap
+    "debt_periods",  # most that is carried over, + 1; 0 = no cap
+    "changed_ns",  # when its limits were: what was reserved before is not given back
+    "version",  # of the rates that its limits come from
+    "looked_ns",  # when a reader last named it
+    # the index
+    "opens_ns",  # it lets the next call through from then on
+    "running",  # calls that are to be settled
     "held",
-    "calls_limit",
-    "bytes_limit",
-    "nanoseconds_limit",
-    "period_ns",
-    "calls_used",  # period number << 32 | used: one store renews and charges
-    "bytes_used",
-    "nanoseconds_used",
-    "running",
-    "running_limit",
-    "version",
-    words=16,
+    "opened",  # calls that it held, and that wait to be drawn again
+    f"root:{MAX_LEVELS}",  # of the calls that it holds, per level: slot + 1
+    # figures
+    f"events:{HOLD_REASONS}",
+    "held_ns",  # that the calls which it let go had waited
+    words=48,
 )
 SLOT = _record(
     "state",  # see `states`: the truth
@@ -177,12 +189,15 @@ SLOT = _record(
     "turn",
     "next",  # slot + 1 in its chain; 0 = none
     "prev",
+    "child",  # of a HELD call, whose chain is a heap
     "identity",  # generation << 32 | row: who is charged, whose level it has
     "principal",  # generation << 32 | row: who takes turns, whose waiting calls are bounded
     "call",  # method | class << 32 | flags << 40 | scheduled level << 48
     "limiters:4",  # LIMITERS_PER_CALL rows of 32 bits, row + 1; 0 = none
-    "held_by",  # limiter row + 1, while HELD
-    "batch",  # slot + 1 of the batch's head; 0 = alone
+    "held_by",  # limiter row + 1, of who holds it or has let it go
+    "held_since_ns",
+    "batch",  # generation << 32 | slot + 1 of the next of its batch; 0 = none
+    "budget",  # see `budgets`: what was reserved when it was claimed
     "arrived_ns",
     "deadline_ns",
     "claimed_ns",
@@ -193,7 +208,7 @@ SLOT = _record(
     "answer_page",  # first page + 1 | byte offset << 32
     "spent_ns",  # in user code, stored by the handler with the answer
     "queued_ns",  # when it was offered to the queue, where costs go by time
-    words=24,
+    words=27,
 )
 IDENTITY = _record(
     "hash",  # 0 = the row is free
@@ -218,6 +233,7 @@ METHOD = _record(
     "expected_ns",  # decaying maximum of what it takes; 0 = never run
     "mean_ns",
     "mean_cost",  # what a call is charged on arrival, where costs go by time
+    "average",  # microseconds << 32 | answer bytes + 1, of limited calls; 0 = none has ended
     "name_bytes",
     f"name:{NAME_BYTES // WORD}",
     words=24,
@@ -263,7 +279,7 @@ class Geometry:
     turns: int = 1024
     identities: int = 4096
     methods: int = 256
-    limiters: int = 64
+    limiters: int = 1664  # rows for callers, and two per method
     small_pages: int = 5120
     large_pages: int = 544
 
@@ -274,7 +290,12 @@ class Geometry:
         for name in ("slots", "turns"):
             if (value := getattr(self, name)) & (value - 1):
                 raise ValueError(f"{name} must be a power of two: {name}={value}")
-        limits = {"levels": MAX_LEVELS - LANES, "handlers": IDLE_WORDS * 64, "turns": MOST_TURNS}
+        limits = {
+            "levels": MAX_LEVELS - LANES,
+            "handlers": IDLE_WORDS * 64,
+            "turns": MOST_TURNS,
+            "limiters": 1 << 16,
+        }
         for name, most in limits.items():
             if (value := getattr(self, name)) > most:
                 raise ValueError(f"{name} must be at most {most}: {name}={value}")
@@ -337,6 +358,7 @@ class Layout:
         self.method_columns = self._take(g.handlers * g.methods * METHOD_COLUMN.itemsize)
         self.level_columns = self._take(g.handlers * MAX_LEVELS * LEVEL_COLUMN.itemsize)
         self.level_words = self._take(MAX_LEVELS * LEVEL.itemsize)
+        self.rates = self._take(2 * (WORD + RATES_BYTES))
         self.small_words = self._take(g.small_pages * PAGE.itemsize)
         self.large_words = self._take(g.large_pages * PAGE.itemsize)
         self.small_stack = self._take(PAGE_INDEX.itemsize + g.small_pages * WORD)

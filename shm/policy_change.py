@@ -107,9 +107,7 @@ class PolicyChange:
             own = table.slot0 + slot * SLOT_WORDS
             level = q[own] >> states.LEVEL_SHIFT & states.LEVEL_MASK
             if lowest < level < table.geometry.levels and moved < most:
-                q[own + W_TURN] = q[table.rings.turn_word + lowest]
+                table.held.move(slot, level, lowest, q[table.rings.turn_word + lowest])
                 q[own] = q[own] & ~_LEVEL | lowest << states.LEVEL_SHIFT  # <- moved here
-                q[counts + level] -= 1
-                q[counts + lowest] += 1
                 moved += 1
         return moved

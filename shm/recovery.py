@@ -14,6 +14,8 @@ import numpy as np
 
 from . import states
 from .audit import audit
+from .budgets import AGAIN, W_BUDGET, W_CLAIMED
+from .held import LIMITER_SLOT_WORDS, W_LIMITERS
 from .layout import IDENTITY, MAX_LEVELS, PROCESS, SLOT, WORD, word_of
 from .rings import SLOT_WORDS, W_CALL, W_SEQ, W_TURN, Slots
 from .settlement import redo
@@ -22,7 +24,9 @@ from .states import ABANDONED, DONE, HELD, QUEUED, RUNNING
 if TYPE_CHECKING:
     from .table import CallTable
 
-W_ANSWER, W_PRINCIPAL = word_of(SLOT, "answer"), word_of(SLOT, "principal")
+W_ANSWER, W_PRINCIPAL, W_SPENT = (
+    word_of(SLOT, name) for name in ("answer", "principal", "spent_ns")
+)
 W_CURRENT = word_of(PROCESS, "current")
 IDENTITY_WORDS = IDENTITY.itemsize // WORD
 
@@ -48,6 +52,8 @@ class Recovery:
         self._move_to_lowest(policy.levels)
         queued, held = self.slots_in(QUEUED), self.slots_in(HELD)
         table.rings.rebuild(queued, policy.in_turn)
+        running = np.concatenate((self.slots_in(RUNNING), self.slots_in(ABANDONED)))
+        table.budgets.rebuild(queued, running)
         table.held.rebuild(held, self._levels(held))
         q[table.waiting_word] = len(queued)
         waiting = np.concatenate((queued, held))
@@ -113,7 +119,7 @@ class Recovery:
         locks = (self.table.queue_lock, *self.table.answer_locks, self.table.pages.lock)
         return sum(lock.touch() for lock in locks)
 
-    def reap_handler(self, handler: int) -> dict[str, list[int]]:
+    def reap_handler(self, handler: int, now_ns: int = 0) -> dict[str, list[int]]:
         """Settle the calls that the dead `handler` had claimed; slots by what became of them.
 
         `answered`: the answer was complete. `died`: it was running; its client gets an error.
@@ -130,6 +136,7 @@ class Recovery:
         for slot in claimed:
             reader = slot // table.slots_per_reader
             with table.answer_locks[reader]:
+                self._settle_budget(current, slot, now_ns)
                 outcome = self._settle(current, reader, slot)
             outcomes[outcome].append(slot)
         with table.queue_lock:
@@ -151,6 +158,20 @@ class Recovery:
             generation = self.table.q[own] >> states.GENERATION_SHIFT
             if not is_complete(self.table.q[own + W_ANSWER], generation):
                 self.table.pages.give_back_unlinked(slot)
+
+    def _settle_budget(self, current: int, slot: int, now_ns: int) -> None:
+        """What it was charged stays; what it has used more than that is added."""
+        q, own = self.table.q, self.table.slot0 + slot * SLOT_WORDS
+        if not q[own + W_BUDGET] or not q[own + W_LIMITERS]:
+            return
+        generation, word = q[own] >> states.GENERATION_SHIFT, q[own + W_ANSWER]
+        us = answer = 0
+        if is_complete(word, generation):
+            us, answer = q[own + W_SPENT] // 1000, word >> 8 & 0xFFFF_FFFF
+        elif current == generation << 32 | slot + 1:
+            us = max(0, now_ns - q[own + W_CLAIMED]) // 1000
+        with self.table.queue_lock:
+            self.table.budgets.settle_dead(own, us, answer, now_ns)
 
     def _settle(self, current: int, reader: int, slot: int) -> str:
         table, q = self.table, self.table.q
@@ -175,6 +196,7 @@ class Recovery:
         kept = states.GENERATIONS | states.LEVEL_MASK << states.LEVEL_SHIFT
         nobody = states.NOBODY << states.OWNER_SHIFT
         with self.table.queue_lock:
+            self.table.q[own + W_BUDGET] = AGAIN
             self.table.q[own] = word & kept | QUEUED | nobody | attempts << states.ATTEMPT_SHIFT
             self.rebuild_queue()
 
@@ -196,6 +218,7 @@ class Recovery:
                 if state == RUNNING:
                     q[own] = q[own] & ~states.STATE_MASK | ABANDONED
                 elif state != ABANDONED:
+                    self._words[slot, W_LIMITERS : W_LIMITERS + LIMITER_SLOT_WORDS] = 0
                     table.release(slot, step=2)
             self.rebuild_queue()
             self.rebuild_answers(reader)

@@ -10,6 +10,7 @@ from .layout import Geometry
 from .names import Names
 from .policy import QueuePolicy
 from .processes import LoggedLevel, ProcessRow, ServerPhase, process_index
+from .rates import Rates
 from .segment import Segment
 from .table import CallTable
 
@@ -26,6 +27,7 @@ class Shared:
         self.columns = Columns(self.segment)
         self.phase = ServerPhase(self.segment)
         self.logged = LoggedLevel(self.segment)
+        self.rates = Rates(self.segment)
         self.doorbells = Doorbells(geometry)
         self.table.initialise(policy)
         self.names.initialise()

@@ -3,6 +3,7 @@
 | operation | by      | under              | what it does                                        |
 | enqueue   | reader  | queue lock         | staged slots become QUEUED, or are refused          |
 | claim     | handler | queue lock         | the next calls, by WRR and in turn, become RUNNING  |
+| settle    | handler | queue lock         | what ended calls used replaces what was reserved    |
 | publish   | handler | reader's answer l. | answered calls become DONE and join the answer ring |
 | collect   | reader  | its answer lock    | DONE calls become TAKEN and are the reader's again  |
 | withdraw  | reader  | answer, then queue | calls that nobody waits for any more are given up   |
@@ -20,8 +21,9 @@ import functools
 from collections.abc import Sequence
 
 from . import states
+from .budgets import Budgets
 from .draws import Draws
-from .held import W_HELD_BY, HeldChains
+from .held import W_HELD_BY, W_LIMITERS, W_SINCE, HeldChains
 from .layout import (
     ANSWER_RING,
     CLASSES,
@@ -34,7 +36,9 @@ from .layout import (
     WORD,
     word_of,
 )
+from .limiters import Limiters
 from .mutex import RobustMutex
+from .openings import Openings
 from .pages import PagePool
 from .policy import PolicyBlocks, QueuePolicy
 from .policy_change import PolicyChange
@@ -43,15 +47,15 @@ from .rings import SLOT_WORDS, W_CALL, W_SEQ, W_TURN, TurnRings
 from .segment import Segment
 from .states import ABANDONED, DONE, FREE, HELD, QUEUED, RUNNING, TAKEN
 
-W_LIMITERS, W_PRINCIPAL, W_CLAIMED, W_RESERVED = (
-    word_of(SLOT, name) for name in ("limiters", "principal", "claimed_ns", "reserved")
+W_PRINCIPAL, W_CLAIMED, W_RESERVED = (
+    word_of(SLOT, name) for name in ("principal", "claimed_ns", "reserved")
 )
 QUEUE_LOCK = 0
 IDENTITY_WORDS = IDENTITY.itemsize // WORD
 LANE_PART = 4  # of a lane, that one principal may have
 
 # Verdicts of `enqueue`, one per call.
-ACCEPTED, LEVEL_FULL, PRINCIPAL_FULL = range(3)
+ACCEPTED, LEVEL_FULL, PRINCIPAL_FULL, THROTTLED = range(4)
 # Outcomes of `withdraw`: it is FREE again; the handler's answer will be dropped; too late.
 WITHDRAWN, GIVEN_UP, ANSWERED = range(3)
 
@@ -73,12 +77,15 @@ class CallTable:
         self._shard_words()
         self.rings = TurnRings(segment, self.words)
         self.draws = Draws(segment, self.rings, self.slot0, SLOT_WORDS)
-        self.held = HeldChains(segment, self.words)
+        self.limiters = Limiters(segment)
+        self.held = HeldChains(segment, self.words, self.limiters)
+        self.budgets = Budgets(segment, self.words, self.limiters, self.held)
+        self.wake = 0  # handlers that the last claim wants to be woken
         self.blocks = PolicyBlocks(segment)
         self.pages = PagePool(segment)
         self.change = PolicyChange(self)
         self.policy, self.policy_version = QueuePolicy(), -1
-        self._opened: dict[int, int] = {}  # latest turn given by `_open`, by its last_turn word
+        self.openings = Openings(self)
         self.recovery = Recovery(self)
         self.queue_lock = segment.lock_at(QUEUE_LOCK, "queue", self.recovery.rebuild_queue)
         self.answer_locks = [self._answer_lock(reader) for reader in range(g.readers)]
@@ -174,8 +181,13 @@ class CallTable:
             return self._idle_to_wake(accepted, expected_ns) if accepted else 0
 
     def _admit(self, policy: QueuePolicy, own: int, level: int) -> tuple[int, int]:
-        """(verdict, level where there is room) of one call, by count and by its principal's."""
+        """(verdict, level where there is room) of one call: by its limiters, by count and by its
+        principal's."""
         q = self.q
+        if q[own + W_LIMITERS]:
+            q[own + W_HELD_BY] = 0
+            if self.budgets.refuses(own):
+                return THROTTLED, level
         row = q[own + W_PRINCIPAL] & 0xFFFF_FFFF
         if self.is_lane(level):
             if policy.lane_shares[level - self.geometry.levels]:
@@ -290,8 +302,9 @@ class CallTable:
 
         More than one only while no handler is idle and the expected time stays within claim-ahead.
         0: nothing waits, and the handler's idle bit is set, so that the next call rings its bell.
+        `wake` are handlers to be rung for calls that a limiter let go, or for a new opening.
         """
-        q, count, ahead_ns = self.q, 0, 0
+        q, count, ahead_ns, self.wake = self.q, 0, 0, 0
         idle, own_bit = self.idle_word + (handler >> 6), 1 << (handler & 63)
         with self.queue_lock:
             policy = self.load_policy()
@@ -299,7 +312,12 @@ class CallTable:
             opens = q[self.held.next_open_word]
             if opens and opens <= now_ns:
                 self._open(policy, now_ns)
-            while count < len(out) and (slot := self._draw(policy, now_ns)) >= 0:
+            while count < len(out):
+                slot = self._draw(policy, now_ns)
+                if slot < 0:
+                    if self._opens_more(policy, now_ns):
+                        continue
+                    break
                 own = self.slot0 + slot * SLOT_WORDS
                 tokens[count] = self._claim(slot, own, handler, now_ns)
                 out[count] = slot
@@ -309,7 +327,13 @@ class CallTable:
                     break
             if not count:
                 q[idle] |= own_bit
+            elif (later := q[self.held.next_open_word]) and later != opens:
+                self.wake |= self._idle_to_wake(1, 0)  # to sleep until then
         return count
+
+    def _opens_more(self, policy: QueuePolicy, now_ns: int) -> bool:
+        """Whether limiters let calls go now, those that they let go before having been drawn."""
+        return 0 < self.q[self.held.next_open_word] <= now_ns and self._open(policy, now_ns) > 0
 
     def _draw(self, policy: QueuePolicy, now_ns: int) -> int:
         """The slot that the multiplexer serves next; -1 if nothing that waits may run now.
@@ -321,12 +345,17 @@ class CallTable:
             slot = self.draws.next(policy)
             if slot < 0:
                 break
-            limited = q[self.slot0 + slot * SLOT_WORDS + W_LIMITERS]
-            row = self.held.blocker(slot, now_ns) if limited else -1
-            if row < 0:
-                self.draws.drawn(policy, slot)
-                return slot
-            self._hold(slot, row)
+            own = self.slot0 + slot * SLOT_WORDS
+            if q[own + W_LIMITERS]:
+                row = self.budgets.blocker(own, now_ns)
+                if row >= 0:
+                    self._hold(slot, row, now_ns)
+                    continue
+                self.budgets.charge(own, now_ns)
+                if q[own + W_HELD_BY]:
+                    self.held.drawn(own)
+            self.draws.drawn(policy, slot)
+            return slot
         return -1
 
     def _claim(self, slot: int, own: int, handler: int, now_ns: int) -> int:
@@ -364,47 +393,38 @@ class CallTable:
         q[entries + (tail & (self.slots_per_reader - 1))] = slot
         q[ring + 1] = tail + 1
 
+    def settle(
+        self, slots: Sequence[int], used: Sequence[tuple[int, int, bool]], now_ns: int
+    ) -> None:
+        """Calls of this handler ended: (microseconds, answer bytes, whether it ran) of each.
+
+        Before they are published. For slots whose `budget` is RESERVED; others are left alone.
+        """
+        with self.queue_lock:
+            for slot, (us, answer, ran) in zip(slots, used, strict=True):
+                own = self.slot0 + slot * SLOT_WORDS
+                self.budgets.settle(own, us, answer, now_ns, ran=ran)
+
     # -- with the queue lock held ----------------------------------------------------------------
 
-    def _hold(self, slot: int, row: int) -> None:
+    def _hold(self, slot: int, row: int, now_ns: int) -> None:
         q, own = self.q, self.slot0 + slot * SLOT_WORDS
         word = q[own]
         level = word >> states.LEVEL_SHIFT & states.LEVEL_MASK
         self.rings.unlink(level, q[own + W_CALL] >> states.CLASS_SHIFT & 1, slot)
         q[self.waiting_word] -= 1
-        q[own + W_HELD_BY] = row + 1
+        if q[own + W_HELD_BY]:
+            self.held.drawn(own)
+        q[own + W_HELD_BY], q[own + W_SINCE] = row + 1, now_ns
         q[own] = word & ~states.STATE_MASK | HELD  # <- held here
         self.held.append(row, slot, level)
 
-    def _open(self, policy: QueuePolicy, now_ns: int) -> None:
-        """Calls whose limiter has opened wait again, at their old place or the nearest."""
-        q = self.q
-        self._opened.clear()
-        while (slot := self.held.first_open(now_ns)) >= 0:
-            own = self.slot0 + slot * SLOT_WORDS
-            word = q[own]
-            level = word >> states.LEVEL_SHIFT & states.LEVEL_MASK
-            self.held.unlink(slot, level)
-            turn = self._turn_again(policy, own, level)
-            q[own + W_TURN] = turn
-            q[own] = word & ~states.STATE_MASK | QUEUED  # <- opened here
-            self.rings.insert(level, q[own + W_CALL] >> states.CLASS_SHIFT & 1, turn, slot)
-            q[self.waiting_word] += 1
-
-    def _turn_again(self, policy: QueuePolicy, own: int, level: int) -> int:
-        """The turn of a call that was held; in turn, too, when its level has passed its own.
-
-        (All at the level's turn, they would go one after the other, ahead of everybody else.)
-        """
-        q, now = self.q, self.q[self.rings.turn_word + level]
-        if not policy.in_turn:
-            return now
-        last = self.last_turn0 + (q[own + W_PRINCIPAL] & 0xFFFF_FFFF) * MAX_LEVELS + level
-        turn = max(now, q[own + W_TURN], self._opened.get(last, -1) + 1)
-        turn = min(turn, now + self.rings.turns - 1)
-        self._opened[last] = turn
-        q[last] = max(q[last], turn)
-        return turn
+    def _open(self, policy: QueuePolicy, now_ns: int) -> int:
+        """Calls whose limiter has opened wait again; how many. Handlers are woken for them."""
+        count = self.openings.let_go(policy, now_ns)
+        if count > 1:
+            self.wake |= self._idle_to_wake(count - 1, count * policy.claim_ahead_ns)
+        return count
 
     def _unlink(self, slot: int, own: int, word: int) -> None:
         q = self.q
@@ -414,6 +434,8 @@ class CallTable:
         else:
             self.rings.unlink(level, q[own + W_CALL] >> states.CLASS_SHIFT & 1, slot)
             q[self.waiting_word] -= 1
+            if q[own + W_LIMITERS] and q[own + W_HELD_BY]:
+                self.held.drawn(own)
         q[self.waiting0 + (q[own + W_PRINCIPAL] & 0xFFFF_FFFF) * IDENTITY_WORDS] -= 1
 
     @property

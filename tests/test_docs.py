@@ -110,6 +110,7 @@ def test_every_refusal_of_a_reader_is_explained_as_it_is() -> None:
         *(refusals.busy(verdict, 0, 1) for verdict in refusals._REASONS),
         refusals.no_room("limits.segment-payload-bytes", 1),
         *(refusals.by_rule(Refusal(reason, "a rule", 1), 0) for reason in Reason),
+        refusals.throttled(0, 5),
         refusals.standby(0),
         unknown_method("x", list),
         refusals.unauthenticated("x"),

@@ -16,7 +16,9 @@ import time
 from collections.abc import Callable
 
 from ..shm import doorbells, states
+from ..shm.budgets import W_BUDGET
 from ..shm.columns import Counter
+from ..shm.held import W_LIMITERS
 from ..shm.layout import METHOD, SLOT, SMALL_PAGE, WORD, word_of
 from ..shm.pages import ANSWER
 from ..shm.rings import SLOT_WORDS
@@ -75,6 +77,8 @@ class Handler:
         self._slots, self._tokens = [0] * CLAIM_AT_MOST, [0] * CLAIM_AT_MOST
         readers = range(shared.geometry.readers)
         self._done: list[tuple[list[int], list[int]]] = [([], []) for _ in readers]
+        self._ended: list[int] = []  # slots that have something to be settled, and what they used
+        self._used: list[tuple[int, int, bool]] = []
         self._sleeping = [shared.row("reader", reader).word("sleeping") for reader in readers]
         self._bell = shared.doorbells.handlers[number]
         self._log_level = LogLevel(shared)
@@ -108,6 +112,8 @@ class Handler:
         now_ns = self._clock()
         self._q[self._beat] = now_ns
         count = self._table.claim(self.number, now_ns, self._slots, self._tokens)
+        if self._table.wake:
+            self.shared.doorbells.ring_handlers(self._table.wake)
         published_ns = now_ns
         for index in range(count):
             ended_ns = self._serve(self._slots[index], self._tokens[index])
@@ -156,6 +162,10 @@ class Handler:
             ended_ns = self._clock()
             self._settle(own, began_ns, ended_ns, status)
             self._store(slot, own, generation, status, body)
+        if q[own + W_LIMITERS] and q[own + W_BUDGET]:
+            self._ended.append(slot)
+            size = q[own + _ANSWER] >> 8 & 0xFFFF_FFFF
+            self._used.append(((ended_ns - began_ns) // 1000, size, ended_ns > began_ns))
         q[self._current] = 0
         slots, tokens = self._done[slot // self._table.slots_per_reader]
         slots.append(slot)
@@ -207,7 +217,14 @@ class Handler:
         return offset << 32 | page
 
     def _publish(self) -> None:
-        """Hand over the answers that are complete, and ring the readers that sleep."""
+        """Hand over the answers that are complete, and ring the readers that sleep.
+
+        What their calls used is charged before: a reader may use the slots anew at once.
+        """
+        if self._ended:
+            self._table.settle(self._ended, self._used, self._clock())
+            self._ended.clear()
+            self._used.clear()
         for reader, (slots, tokens) in enumerate(self._done):
             if slots:
                 self._table.publish(reader, slots, tokens, len(slots))

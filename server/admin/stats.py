@@ -9,6 +9,7 @@ now) the reading is checked afterwards, and repeated or left out.
     queue       what serves: implementation, scheduler, and each level with its mean response time
     totals      counters since the start, over all processes that there were     (`TOTALS`)
     rates       calls, answers over the last ten seconds                         (`recent`)
+    throttle    what each limiter holds and did                             (`throttle`)
     users       the heaviest callers, and all others together              (`stats_users`)
     methods     calls and times; handlers: what each runs                   (`stats_work`)
     processes   who lives, since when, the how-manieth
@@ -31,6 +32,7 @@ from ...shm.processes import ROLES
 from ...shm.shared import Shared
 from ...shm.states import Life
 from .recent import Recent
+from .throttle import ThrottleStats
 from .users import Users
 from .work import SUFFIXES, handlers, methods
 
@@ -64,6 +66,7 @@ REFUSED: Mapping[str, int] = {
     "too_many_in_flight": Counter.REFUSED_PRINCIPAL,
     "max_wait": Counter.REFUSED_MAX_WAIT,
     "response_time": Counter.REFUSED_RESPONSE_TIME,
+    "throttled": Counter.THROTTLED,
     "invalid": Counter.REFUSED_INVALID,
     "unauthenticated": Counter.CLAIMS_REFUSED,
     "shutting_down": Counter.SHUTTING_DOWN,
@@ -84,7 +87,7 @@ class PortStats:
     def __init__(self, port: Port, now_ns: int) -> None:
         self._port, self._shared = port, port.shared
         self._recent = Recent(port.shared, now_ns)
-        self._users = Users(port)
+        self._users, self._throttle = Users(port), ThrottleStats(port.shared)
         layout = port.shared.segment.layout
         self._shard = port.shared.segment.records(SHARD, layout.shard, 1)
         self._levels = port.shared.segment.records(LEVEL, layout.level_words, MAX_LEVELS)
@@ -111,6 +114,7 @@ class PortStats:
                 "calls_per_s": round(rates.calls_per_s, 1),
                 "answered_per_s": round(rates.answered_per_s, 1),
             },
+            "throttle": self._throttle.snapshot(now_ns),
             "users": self._users.snapshot(),
             "methods": methods(shared, unit),
             "handlers": handlers(shared, rates.busy, now_ns),

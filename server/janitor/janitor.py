@@ -139,7 +139,8 @@ def reap(shared: Shared, role: str, number: int) -> dict[str, int]:
     outcome: dict[str, int] = {}
     recovery = shared.table.recovery
     if role == "handler":
-        outcome = {what: len(slots) for what, slots in recovery.reap_handler(number).items()}
+        reaped = recovery.reap_handler(number, time.monotonic_ns())
+        outcome = {what: len(slots) for what, slots in reaped.items()}
     elif role == "reader":
         found = recovery.reap_reader(number)
         outcome = {state.lower(): count for state, count in found.items() if state != "FREE"}

@@ -143,6 +143,11 @@ class Refuser:
         """No slot, or no page for its request."""
         self.level_full(pending, level, error, message)
 
+    def throttled(self, pending: PendingCall, error: bytes, message: bytes) -> None:
+        """Its limiter opens too late: another server would be no help."""
+        self._counts[Counter.THROTTLED] += 1
+        self._replies.refuse(pending, error, message, busy=True)
+
     def principal_full(self, pending: PendingCall, error: bytes, message: bytes) -> None:
         """The caller holds its whole share: another server would be no help."""
         self._counts[Counter.REFUSED_PRINCIPAL] += 1

@@ -13,6 +13,7 @@ from ...shm.pages import REQUEST
 from ...shm.rings import SLOT_WORDS
 from ...shm.shared import Shared
 from .exchange import PendingCall
+from .throttle import Throttle
 
 LEAVE_ONE_IN = 4  # pages that requests leave to answers: a call that ran must be answerable
 MAX_WARM = 512  # pages of 4 KiB that one reader keeps with free slots
@@ -42,6 +43,8 @@ class CallBook:
         self._warm: dict[int, int] = {}  # slot -> first page + 1
         self._returned: list[tuple[int, int, int]] = []
         self._free = [slot for slot in reversed(slots) if not self._state(slot)]
+        self.throttle = Throttle(shared)
+        self._rates = self.throttle.version_word
 
     @property
     def has_free(self) -> bool:
@@ -91,6 +94,8 @@ class CallBook:
         page = self._q[self._slot0 + slot * SLOT_WORDS + _REQUEST] & _PAGE
         if self._warm.get(slot) != page:
             self._returned.append((page, slot, self._generation(slot)))
+        if self._q[self._rates]:
+            self.throttle.clear(slot)
         self._free.append(slot)
         return self.calls.pop(slot)
 
@@ -155,6 +160,8 @@ class CallBook:
             self._return_old(request, slot)
         if answer and answer != request:
             self._return_old(answer, slot)
+        if q[self._rates]:
+            self.throttle.clear(slot)
         self._free.append(slot)
 
     def return_pages(self) -> None:

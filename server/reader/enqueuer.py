@@ -1,6 +1,7 @@
 """Staged calls are offered to the queue here, those of a whole pass under one lock.
 
-What the queue refuses is answered "limit exceeded" with the time after which to come back. With
+What the queue refuses is answered "limit exceeded" with the time after which to come back, as is
+at once whose limiter opens behind its deadline. With
 back-off off, the connection is paused instead until there is room; a connection that carries the
 calls of many users (a proxy's) always gets answers, for one user's full queue must not stop all.
 Whether back-off is on is the policy's word; a call that was blocked before stays so until it has
@@ -13,7 +14,7 @@ pause its connection like any other call.
 from __future__ import annotations
 
 from ...shm.shared import Shared
-from ...shm.table import ACCEPTED, PRINCIPAL_FULL
+from ...shm.table import ACCEPTED, PRINCIPAL_FULL, THROTTLED
 from . import refusals
 from .arrivals import Arrivals
 from .backoff import BackOffRules, Gate, Refuser
@@ -78,7 +79,7 @@ class Enqueuer:
         for (slot, level), verdict in zip(offered, verdicts, strict=False):
             pending = calls[slot]
             if verdict != ACCEPTED:
-                self._not_accepted(slot, level, pending, verdict)
+                self._not_accepted(slot, level, pending, verdict, now_ns)
             elif pending.blocked or pending.id is None:
                 self._accepted(slot, pending)
 
@@ -110,7 +111,12 @@ class Enqueuer:
             self._replies.settle(pending, b"")
             pending.connection = None
 
-    def _not_accepted(self, slot: int, level: int, pending: PendingCall, verdict: int) -> None:
+    def _not_accepted(
+        self, slot: int, level: int, pending: PendingCall, verdict: int, now_ns: int
+    ) -> None:
+        if verdict == THROTTLED:
+            self._throttled(slot, level, now_ns)
+            return
         connection = pending.connection
         blocks = pending.blocked or not self._table.policy.backoff
         if blocks and connection and not connection.claimed:
@@ -124,6 +130,13 @@ class Enqueuer:
             self.refuser.principal_full(pending, error, message)
         else:
             self.refuser.level_full(pending, level, error, message)
+
+    def _throttled(self, slot: int, level: int, now_ns: int) -> None:
+        """A limiter of the call opens behind its deadline."""
+        after_ms = self._book.throttle.retry_after_ms(slot, now_ns)
+        pending, message = self._unstage(slot)
+        error = refusals.throttled(self._table.counts_as(level), after_ms)
+        self.refuser.throttled(pending, error, message)
 
     def _unstage(self, slot: int) -> tuple[PendingCall, bytes]:
         """The call in `slot` is refused: it gives its slot back; with its message if undecoded."""

@@ -91,7 +91,15 @@ class Reader:
         identities = rules.identities(shared, newcomers, counts)
         builtins = Builtins(authentication, self._withdrawals.cancel, counts)
         self._staging = Staging(
-            shared, book, enqueuer, arrivals, replies, counts, live.admission_limits, live.reserved
+            shared,
+            book,
+            enqueuer,
+            arrivals,
+            replies,
+            counts,
+            live.admission_limits,
+            live.reserved,
+            book.throttle,
         )
         admission = Admission(
             shared, index, authentication, identities, builtins, replies, self._staging, decoder

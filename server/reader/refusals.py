@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...scheduling.backoff import Refusal
 from ...shm.states import Status
 from ...shm.table import LEVEL_FULL, PRINCIPAL_FULL
@@ -24,6 +26,18 @@ def busy(verdict: int, level: int, retry_after_ms: int) -> bytes:
         reason=_REASONS[verdict],
         level=level,
         retry_after_ms=retry_after_ms,
+    )
+
+
+def throttled(level: int, retry_after_ms: int | None) -> bytes:
+    """-32005 for a call whose limiter opens behind its deadline; None: it is blocked for good."""
+    after: dict[str, Any] = {} if retry_after_ms is None else {"retry_after_ms": retry_after_ms}
+    return error_object(
+        errors.LIMIT_EXCEEDED,
+        reason="throttled",
+        retriable=retry_after_ms is not None,
+        level=level,
+        **after,
     )
 
 

@@ -24,6 +24,7 @@ from .enqueuer import Enqueuer
 from .exchange import PendingCall
 from .lanes import Lanes, ReservedCalls
 from .replies import Replies
+from .throttle import Throttle
 
 UNDECODED_METHOD = "(undecoded)"  # statistics of requests that a handler decodes
 
@@ -60,12 +61,15 @@ class Staging:
         counts: memoryview,
         limits: AdmissionLimits,
         reserved: ReservedCalls,
+        throttle: Throttle,
     ) -> None:
         """`limits` may change meanwhile, but for what a message may hold."""
         self._q, self._names, self._table = shared.segment.q, shared.names, shared.table
         self._book, self._enqueuer, self._arrivals = book, enqueuer, arrivals
         self._replies, self._counts, self.limits = replies, counts, limits
         self._levels = shared.geometry.levels
+        self._throttle, self._rates = throttle, throttle.version_word
+        self._method_names: dict[int, str] = {}
         self.lanes = Lanes(self._levels, reserved)
         self.unit = arrivals.unit
         self.draining = False
@@ -79,6 +83,7 @@ class Staging:
         if row < 0 or row == self.undecoded:
             return -1
         self.rows[name] = row
+        self._method_names[row] = name
         self.lanes.know(name, row)
         return row
 
@@ -129,6 +134,10 @@ class Staging:
             self._arrivals.refused_without_slot(account.row)
             self._refuse_for_room(pending, level, message)
             return
+        if q[self._rates]:
+            name = self._method_names.get(row, UNDECODED_METHOD)
+            caller = who.user or who.caller.name
+            self._throttle.name(slot, name, row, caller, pending.batch, now_ns)
         self._enqueuer.staged.append((slot, place))
         if pending.connection:
             pending.connection.calls.add(slot)

@@ -35,8 +35,10 @@ def port_and_key(key: str) -> tuple[int | None, str] | None:
 
 
 def own_names(key: str, declared: Setting) -> tuple[str, ...]:
-    """Every absolute spelling of an own key: ours, then Hadoop's."""
-    return tuple(dict.fromkeys(filter(None, (key, declared.hadoop))))
+    """Every absolute spelling of an own key: ours, its alias, then Hadoop's."""
+    section = key.partition(".")[0]
+    alias = declared.alias and f"{section}.{declared.alias}"
+    return tuple(dict.fromkeys(filter(None, (key, alias, declared.hadoop))))
 
 
 def port_names(declared: Setting) -> tuple[str, ...]:

@@ -23,6 +23,13 @@ def check_own(own: OwnValues) -> None:
             "must hold the longest request and the longest answer at a time: at least twice"
             f" limits.max-message-bytes = {own['limits.max-message-bytes']}",
         )
+    precise, batches = "precise-dispatcher-flow-control", "on-batch-message-enabled"
+    if own[f"throttle.{precise}"] and own[f"throttle.dispatch-throttling-{batches}"]:
+        raise _error(
+            own.settled,
+            f"throttle.{precise}",
+            f"excludes throttle.dispatch-throttling-{batches}: turn one of them off",
+        )
 
 
 def _not_above(own: OwnValues, lesser: str, greater: str) -> None:

@@ -48,8 +48,9 @@ class Setting:
     for our own sections, relative to `ipc.<port>.` and `ipc.` for the settings of a port, unless
     `hadoop_absolute`. `hadoop_default` is the default under Hadoop's rules, where it differs;
     `old_names` are Hadoop's deprecated spellings. `any_true`: in a core-site.xml a true value on
-    either level wins. `environ` is the name of the variable, where it is not the usual one. `live`:
-    a reload puts another value in force while the server runs; any other key needs a restart.
+    either level wins. `alias` is a second name in the same table. `environ` is the name of the
+    variable, where it is not the usual one. `live`: a reload puts another value in force while the
+    server runs; any other key needs a restart.
     """
 
     key: str
@@ -68,6 +69,7 @@ class Setting:
     any_true: bool = False
     environ: str = ""
     live: bool = False
+    alias: str = ""
 
     def default_under(self, hadoop_rules: bool) -> object:
         hadoop = hadoop_rules and self.hadoop_default is not None

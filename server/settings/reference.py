@@ -128,6 +128,8 @@ def _source(declared: Setting) -> str:
     names = [f"`{name}`" for name in declared.old_names]
     if declared.hadoop and not declared.hadoop.endswith(declared.key):
         names.insert(0, f"`{declared.hadoop}`")
+    if declared.alias:
+        names.append(f"`{declared.alias}`")
     if declared.environ:
         names.append(f"`{declared.environ}`")
     return " ".join(["Hadoop" if declared.hadoop else "faircall", *names])

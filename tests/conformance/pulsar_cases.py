@@ -45,7 +45,7 @@ def policies_of(config: Config) -> Policies:
     topics, namespaces = config.get("topics", {}), config.get("namespaces", {})
     return Policies(
         server=_rate(config, "broker"),
-        groups={name: _rate_of(rate) for name, rate in config.get("groups", {}).items()},
+        groups={name: rate_of(rate) for name, rate in config.get("groups", {}).items()},
         methods={method_of(topic): _method_policy(policy) for topic, policy in topics.items()},
         services={name: _templates(policy) for name, policy in namespaces.items()},
         defaults=Templates(
@@ -71,15 +71,16 @@ def _templates(policy: Config) -> Templates:
 
 
 def _method_policy(policy: Config) -> MethodPolicy:
-    callers = {caller: _rate_of(rate) for caller, rate in policy.get("subscriptions", {}).items()}
+    callers = {caller: rate_of(rate) for caller, rate in policy.get("subscriptions", {}).items()}
     return MethodPolicy(
         method=_rate(policy, "topic"), caller=_rate(policy, "subscription"), callers=callers
     )
 
 
 def _rate(policy: Config, name: str) -> Rate | None:
-    return None if policy.get(name) is None else _rate_of(policy[name])
+    return None if policy.get(name) is None else rate_of(policy[name])
 
 
-def _rate_of(rate: Config) -> Rate:
+def rate_of(rate: Config) -> Rate:
+    """A rate of theirs as one of ours; BadValue."""
     return Rate.of({"calls" if key == "msg" else key: rate[key] for key in rate}, "the case")

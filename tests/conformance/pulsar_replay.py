@@ -34,6 +34,9 @@ class Replay(Server):
         self.read: dict[str, int] = {}
         self.sent: dict[str, list[Unit]] = {}
 
+    def close(self) -> None:
+        """Nothing is to be given back."""
+
     def run(self, timeline: list[Step]) -> None:
         """Until the end of the case; operations of one instant in the order of the rules."""
         steps = deque((t, list(same)) for t, same in groupby(timeline, key=lambda step: step["t"]))
@@ -78,15 +81,15 @@ class Replay(Server):
 
     def _arrive(self, step: Step) -> None:
         queue = self._queue(step)
-        queue.units.extend(_units(step))
+        queue.units.extend(units_of(step))
         self.look_at(queue)
 
     def _force(self, step: Step) -> None:
-        for unit in _units(step):
-            self.deliver(_key(step), unit, self.take_anyway(_key(step), unit))
+        for unit in units_of(step):
+            self.deliver(key_of_step(step), unit, self.take_anyway(key_of_step(step), unit))
 
     def _probe(self, step: Step) -> None:
-        opens_ns = self.budget(_key(step)).opens_ns(*names(_key(step)), self.now_ns)
+        opens_ns = self.budget(key_of_step(step)).opens_ns(*names(key_of_step(step)), self.now_ns)
         self.openings_ms.append(max(opens_ns, self.now_ns) // MS)
 
     def _crash(self, step: Step) -> None:
@@ -100,7 +103,7 @@ class Replay(Server):
     # -- an explicit interleaving ----------------------------------------------------------------
 
     def _do_read_quota(self, who: str, step: Step) -> None:
-        self.read[who] = self.plan(_key(step))
+        self.read[who] = self.plan(key_of_step(step))
 
     def _do_load(self, who: str, step: Step) -> None:
         self._send(who, step, self.read.pop(who))
@@ -111,10 +114,10 @@ class Replay(Server):
 
     def _do_decrease(self, who: str, step: Step) -> None:
         for unit in self.sent.pop(who):
-            self.take_anyway(_key(step), unit)
+            self.take_anyway(key_of_step(step), unit)
 
     def _do_reserve(self, who: str, step: Step) -> None:
-        key = _key(step)
+        key = key_of_step(step)
         budget = self.budget(key)
         granted = min(step["n"], budget.room(*names(key), CALLS, self.now_ns))
         charge = budget.try_take(*names(key), granted, 0, self.now_ns)
@@ -126,7 +129,7 @@ class Replay(Server):
         sent = self.sent.pop(who, [])
         used = Use(sum(map(self.calls, sent)), sum(unit.bytes for unit in sent))
         if who in self.charges:
-            self.budget(_key(step)).settle(self.charges.pop(who), used, self.now_ns)
+            self.budget(key_of_step(step)).settle(self.charges.pop(who), used, self.now_ns)
 
     def _do_crash(self, who: str, step: Step) -> None:
         """Neither charges nor settles: what was reserved stays."""
@@ -137,22 +140,25 @@ class Replay(Server):
         queue = self._queue(step)
         for _ in range(min(most, len(queue.units))):
             unit = queue.units.popleft()
-            self.count(_key(step), unit)
+            self.count(key_of_step(step), unit)
             self.sent.setdefault(who, []).append(unit)
 
     def _queue(self, step: Step) -> Queue:
-        return self.queues.setdefault(_key(step), Queue())
+        return self.queues.setdefault(key_of_step(step), Queue())
 
 
-def mismatches(case: Case) -> list[Mismatch]:
+def mismatches(case: Case, subject: type[Replay] | None = None) -> list[Mismatch]:
     """Where the replay of a case differs from what was recorded."""
     expected = case.fields["expect"]
     replay: Replay | None = None
     try:
-        replay = Replay(case)
+        replay = (subject or Replay)(case)
         replay.run(case.fields["timeline"])
     except BadValue as error:
         return _compare("error", expected.get("error", "none"), _error_of(error))
+    finally:
+        if replay is not None:
+            replay.close()
     assert replay is not None
     found = _compare("error", expected.get("error"), None)
     for name in ("total", "entries", "bytes"):
@@ -180,10 +186,12 @@ def _error_of(error: BadValue) -> str:
     return next((name for name, says in kinds if says(str(error))), str(error))
 
 
-def _units(step: Step) -> Iterator[Unit]:
+def units_of(step: Step) -> Iterator[Unit]:
+    """The units that a step is about."""
     unit = Unit(step.get("msgs", 1), step.get("bytes", 0), step.get("filtered", False))
     return (unit for _ in range(step.get("n", 1)))
 
 
-def _key(step: Step) -> Key:
+def key_of_step(step: Step) -> Key:
+    """The queue that a step is about."""
     return step["topic"], step["sub"], step.get("proc", 0)

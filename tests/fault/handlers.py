@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+
 from faircall.shm import states
+from faircall.shm.budgets import W_BATCH
+from faircall.shm.limiters import ANSWER, BYTES, CALLS, HANDLER, L_USED, REQUEST
 from faircall.shm.policy import QueuePolicy
 from faircall.shm.states import RUNNING
 
-from .scenario import HANDLER, Act, Scenario
-from .world import POLICY, World
+from .roles import ANSWER_BYTES, SPENT_US
+from .scenario import HANDLER as HANDLER_ROLE
+from .scenario import Act, Scenario
+from .world import MANY, POLICY, World
 
-DEAD = ((HANDLER, 0),)
+DEAD = ((HANDLER_ROLE, 0),)
 SHORT, LONG = states.SHORT, states.LONG
 ARRIVAL_ORDER = QueuePolicy(capacities=(8, 8, 8, 8), in_turn=False, max_principal=16)
 OPENS_NS = 1000
+LONG_PERIOD_NS = 1 << 40
 
 
 def waiting(world: World, idempotent: bool = False) -> None:
@@ -55,6 +63,83 @@ def claim_that_opens(world: World) -> Act:
     assert world.handler(0).claim() == []
     waiting(world)
     return Act(operation=lambda: world.handler(0).claim(OPENS_NS), dead=DEAD)
+
+
+def limited(world: World) -> Callable[[], None]:
+    """Three calls under two limiters, one of them of handler time; what must hold at the end.
+
+    No period ends meanwhile: everything that ran is still charged, re-runs too.
+    """
+    world.limit(0, MANY, LONG_PERIOD_NS, flags=REQUEST)
+    world.limit(
+        1, limits=(MANY, 1 << 20, 1 << 20), period_ns=LONG_PERIOD_NS, flags=ANSWER, running=2
+    )
+    calls = [world.call(who=who, limiters=(0, 1)) for who in (1, 1, 2)]
+    world.reader(0).offer(calls)
+
+    def charged() -> None:
+        tags = [call.tag for call in calls]
+        runs = sum(int(world.ledger.runs[tag]) for tag in tags)
+        results = sum(world.ledger.status[tag] == states.Status.RESULT for tag in tags)
+        for row in (0, 1):
+            assert used(world, row, CALLS) >= runs, "a dispatch was not charged"
+        assert used(world, 1, HANDLER) >= results * SPENT_US, "handler time was given away"
+        assert used(world, 1, BYTES) >= results * ANSWER_BYTES, "bytes were given away"
+
+    return charged
+
+
+def used(world: World, row: int, dimension: int) -> int:
+    return world.q[world.table.limiters.at(row) + L_USED + dimension] & 0xFFFF_FFFF
+
+
+def claim_under_limits(world: World) -> Act:
+    charged = limited(world)
+    waiting(world)
+    return Act(operation=world.handler(0).claim, dead=DEAD, keeps_order=False, finished=charged)
+
+
+def serve_under_limits(world: World) -> Act:
+    """Claimed, run, settled and published, with what the limiter of running calls held."""
+    charged = limited(world)
+    handler = world.handler(0)
+
+    def operation() -> None:
+        handler.work()
+        handler.work()
+
+    return Act(operation=operation, dead=DEAD, keeps_order=False, finished=charged)
+
+
+def settle_under_limits(world: World) -> Act:
+    """Two calls ended, which had reserved more than they used."""
+    charged = limited(world)
+    for method in (1, 2, 3):
+        world.table.limiters.set_average(method, 5 * SPENT_US << 32 | 100)
+    handler = world.handler(0)
+    handler.claim()
+    handler.claim()
+    while handler.claimed:
+        handler.run()
+    waiting(world)
+    return Act(operation=handler.publish, dead=DEAD, keeps_order=False, finished=charged)
+
+
+def claim_of_a_batch(world: World) -> Act:
+    """Its head pays for all three."""
+    world.limit(0, MANY, LONG_PERIOD_NS, flags=REQUEST)
+    reader = world.reader(0)
+    slots = [reader.stage(world.call(limiters=(0,))) for _ in range(3)]
+    for one, following in itertools.pairwise(slots):
+        generation = reader.generation(following)
+        world.q[reader.own(one) + W_BATCH] = generation << 32 | following + 1
+    reader.enqueue(slots)
+
+    def charged() -> None:
+        assert used(world, 0, CALLS) >= 1
+        assert used(world, 0, BYTES) == 0
+
+    return Act(operation=world.handler(0).work, dead=DEAD, finished=charged)
 
 
 def claim_of_nothing(world: World) -> Act:
@@ -128,6 +213,10 @@ SCENARIOS = [
     Scenario(claim_that_holds),
     Scenario(claim_that_opens),
     Scenario(claim_that_opens, ARRIVAL_ORDER, "_in_arrival_order"),
+    Scenario(claim_under_limits),
+    Scenario(serve_under_limits),
+    Scenario(settle_under_limits),
+    Scenario(claim_of_a_batch),
     Scenario(claim_of_nothing),
     Scenario(serve),
     Scenario(serve_again),

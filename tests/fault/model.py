@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from faircall.shm import states
 from faircall.shm.draws import WHOLE
+from faircall.shm.held import REBUILT, W_HELD_BY
 from faircall.shm.layout import LANES, MAX_LEVELS
 from faircall.shm.policy import QueuePolicy
 from faircall.shm.rings import SLOT_WORDS, W_SEQ, W_TURN
@@ -25,6 +26,7 @@ class Place:
     level: int
     turn: int
     seq: int
+    held_by: int | None = None  # the limiter that holds it, or has let it go
 
     @property
     def key(self) -> tuple[int, int]:
@@ -47,6 +49,7 @@ class QueueModel:
     seq: int = 0
     cursor: int = 0
     credit: int = 0
+    rebuilt: bool = False  # since a limiter let calls go
 
     def everybody(self) -> Iterable[Place]:
         """All who wait or are held."""
@@ -95,16 +98,32 @@ class QueueModel:
 
     def draw(self, now_ns: int) -> Call | None:
         """The call that is served next; what may not run now is held on the way."""
-        while self.waiting:
-            place = self._first()
-            closed = [row for row in place.call.limiters if self.opens_ns[row] > now_ns]
-            del self.waiting[place.call.tag]
-            if not closed:
-                self._pay(place.level)
-                self.level_turn[place.level] = max(self.level_turn[place.level], place.turn)
-                return place.call
-            self.held[max(closed, key=self.opens_ns.__getitem__)].append(place)
-        return None
+        while True:
+            while self.waiting:
+                place = self._first()
+                by = self._blocker(place, now_ns)
+                del self.waiting[place.call.tag]
+                place.held_by = by
+                if by is None:
+                    self._pay(place.level)
+                    self.level_turn[place.level] = max(self.level_turn[place.level], place.turn)
+                    return place.call
+                self.held[by].append(place)
+            if not self.open(now_ns):
+                return None
+
+    def _blocker(self, place: Place, now_ns: int) -> int | None:
+        """The limiter that is closed longest; or the first that has others of its calls waiting."""
+        closed = [row for row in place.call.limiters if self.opens_ns[row] > now_ns]
+        if closed:
+            return max(closed, key=self.opens_ns.__getitem__)
+        if place.held_by is not None:
+            return None
+        joined = [row for row in place.call.limiters if self.held[row] or self._let_go(row)]
+        return joined[0] if joined else None
+
+    def _let_go(self, row: int) -> int:
+        return sum(place.held_by == row for place in self.waiting.values())
 
     def _first(self) -> Place:
         lanes = range(self.lane0 + LANES - 1, self.lane0 - 1, -1)
@@ -136,14 +155,18 @@ class QueueModel:
             self.cursor = (self.cursor + 1) % self.policy.levels
             self.credit = self.policy.weights[self.cursor]
 
-    def open(self, now_ns: int) -> None:
-        """Held calls whose limiter is open wait again."""
+    def open(self, now_ns: int) -> bool:
+        """Held calls whose limiter is open wait again, when those that it let go before have gone;
+        whether there were any."""
         latest: dict[tuple[int, int], int] = {}
-        for row in sorted(self.held):
-            if self.opens_ns[row] <= now_ns:
-                for place in self.held[row]:
-                    self._again(place, latest)
-                self.held[row] = []
+        due = [row for row in sorted(self.held) if self.opens_ns[row] <= now_ns and self.held[row]]
+        due = [row for row in due if self.rebuilt or not self._let_go(row)]
+        self.rebuilt = False
+        for row in due:
+            for place in sorted(self.held[row], key=lambda place: place.key):
+                self._again(place, latest)
+            self.held[row] = []
+        return bool(due)
 
     def _again(self, place: Place, latest: dict[tuple[int, int], int]) -> None:
         now, key = self.level_turn[place.level], (place.call.who, place.level)
@@ -187,6 +210,7 @@ class QueueModel:
         self.waiting = {place.call.tag: place for place in queued}
         for row in self.held:
             self.held[row] = [_place(world, slot) for slot in table.held.chain(row)]
+        self.rebuilt = q[table.held.next_open_word] == REBUILT
         held = sum(len(chain) for chain in self.held.values())
         assert held == len(table.recovery.slots_in(HELD))
 
@@ -195,4 +219,5 @@ def _place(world: World, slot: int) -> Place:
     q, own = world.q, world.table.slot0 + slot * SLOT_WORDS
     level = q[own] >> states.LEVEL_SHIFT & states.LEVEL_MASK
     call = world.calls[world.handler(0).tag(slot)]
-    return Place(call, level, q[own + W_TURN], q[own + W_SEQ])
+    held_by = q[own + W_HELD_BY] - 1 if call.limiters and q[own + W_HELD_BY] else None
+    return Place(call, level, q[own + W_TURN], q[own + W_SEQ], held_by)

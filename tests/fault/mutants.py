@@ -32,9 +32,10 @@ _LEFT_OUT = shutil.ignore_patterns("*.pyc")
 
 
 def copy_suite(folder: Path, mutant: Mutant | None) -> None:
-    """The package's lowest layer and its tests in `folder`, the one changed by `mutant`."""
+    """The package's lowest layers and their tests in `folder`, the one changed by `mutant`."""
     package = folder / "faircall"
-    shutil.copytree(SOURCES, package / "shm", ignore=_LEFT_OUT)
+    for layer in ("shm", "scheduling"):
+        shutil.copytree(SOURCES.parent / layer, package / layer, ignore=_LEFT_OUT)
     shutil.copy(SOURCES.parent / "__init__.py", package)
     for name in ("shm", "fault"):
         shutil.copytree(TESTS / name, folder / "tests" / name, ignore=_LEFT_OUT)

@@ -55,7 +55,7 @@ MUTANTS = [
     mutant(
         "the limiter is stored before HELD",
         "table.py",
-        "        q[own + W_HELD_BY] = row + 1\n",
+        "        q[own + W_HELD_BY], q[own + W_SINCE] = row + 1, now_ns\n",
         "",
         "HELD  # <- held here\n",
         "HELD  # <- held here\n        q[own + W_HELD_BY] = row + 1\n",
@@ -133,8 +133,9 @@ MUTANTS = [
     mutant(
         "a call that is held up is no draw",
         "table.py",
-        "            self._hold(slot, row)\n",
-        "            self._hold(slot, row)\n            self.draws.drawn(policy, slot)\n",
+        "                    self._hold(slot, row, now_ns)\n",
+        "                    self._hold(slot, row, now_ns)\n"
+        "                    self.draws.drawn(policy, slot)\n",
     ),
     mutant("identities take turns", "table.py", "max(turn, q[last] + 1)", "max(turn, q[last])"),
     mutant(
@@ -145,7 +146,7 @@ MUTANTS = [
     ),
     mutant(
         "opened calls take turns",
-        "table.py",
+        "openings.py",
         "self._opened.get(last, -1) + 1)",
         "0)",
     ),
@@ -209,5 +210,23 @@ MUTANTS = [
         "held.py",
         "        if not earliest or opens < earliest:\n",
         "        if earliest and opens < earliest:\n",
+    ),
+    mutant(
+        "what a call of a dead handler used is charged",
+        "budgets.py",
+        "max(us, word >> US_SHIFT), max(answer, reserved)",
+        "0, 0",
+    ),
+    mutant(
+        "no more are let go than there is room for",
+        "openings.py",
+        "        while count < calls and size > 0",
+        "        while size > 0",
+    ),
+    mutant(
+        "a new call does not overtake held ones of its key",
+        "budgets.py",
+        "        at = full or found or joins\n",
+        "        at = full or found\n",
     ),
 ]

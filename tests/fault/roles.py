@@ -18,6 +18,8 @@ from faircall.shm.table import ACCEPTED, WITHDRAWN
 
 from .calls import Call, Ledger
 
+NEVER_NS = 1 << 62
+SPENT_US, ANSWER_BYTES = 700, 16  # of every call
 NO_ROOM = -1  # verdict of `offer` when no page was left
 _S = {name: word_of(SLOT, name) for name in SLOT.names or ()}
 
@@ -63,6 +65,8 @@ class Reader:
         )
         for offset, word in enumerate(limiter_words(list(call.limiters))):
             q[own + _S["limiters"] + offset] = word
+        q[own + _S["budget"]] = q[own + _S["batch"]] = 0
+        q[own + _S["deadline_ns"]] = NEVER_NS
         q[own + _S["reserved"]] = call.expected_ns
         q[own + _S["request"]] = call.asks << 32 | place
         q[own + _S["answer_page"]] = 0
@@ -160,11 +164,13 @@ class Handler:
 
     def begin(self) -> None:
         """As a new process."""
+        self.now_ns = 0
         self.claimed: list[tuple[int, int]] = []  # (slot, token)
         self.ready: list[tuple[int, int]] = []
 
     def claim(self, now_ns: int = 0, most: int = 4) -> list[int]:
         """Claim the next calls; their tags."""
+        self.now_ns = now_ns
         out, tokens = [0] * most, [0] * most
         count = self.table.claim(self.number, now_ns, out, tokens)
         fresh = list(zip(out[:count], tokens[:count], strict=True))
@@ -197,11 +203,16 @@ class Handler:
         if place:
             pages.write(place, call.answer)
         q[own + _S["answer_page"]] = place
+        q[own + _S["spent_ns"]] = SPENT_US * 1000
         status, length = (Status.RESULT, call.answers) if place else (Status.NO_ROOM, 0)
         q[own + _S["answer"]] = states.answer_word(status, length, generation)
 
     def publish(self) -> None:
-        """Hand over what is answered."""
+        """Hand over what is answered; what it used is charged before."""
+        q, slot0 = self.q, self.table.slot0
+        ended = [slot for slot, _ in self.ready if q[slot0 + slot * SLOT_WORDS + _S["budget"]]]
+        if ended:
+            self.table.settle(ended, [(SPENT_US, ANSWER_BYTES, True)] * len(ended), self.now_ns)
         for reader in range(self.shared.geometry.readers):
             mine = [pair for pair in self.ready if pair[0] // self.table.slots_per_reader == reader]
             if mine:

@@ -7,12 +7,14 @@ A world is put back to a snapshot by copying its bytes, so that thousands of dea
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 from typing import Any
 
 from faircall.shm import states
-from faircall.shm.layout import CACHE_LINE, LIMITER, WORD, Geometry, word_of
+from faircall.shm.layout import CACHE_LINE, WORD, Geometry
+from faircall.shm.limiters import L_OPENS, L_USED, L_VERSION, Kind, Terms, key_of
 from faircall.shm.pages import PagePool
 from faircall.shm.policy import QueuePolicy
 from faircall.shm.shared import Shared
@@ -37,7 +39,8 @@ SMALL = Geometry(
 POLICY = QueuePolicy(capacities=(8, 8, 8, 8), max_principal=16)
 OWNER_DIED = 0x4000_0000  # the kernel's mark in the word of a futex (FUTEX_OWNER_DIED)
 USERS = 5  # rows 1 to 5 have names from the start
-LATER = 1 << 50  # ns: every limiter of these tests is open by then
+MANY = 1000  # calls per period of the limiters of these tests
+LATER = 1 << 30  # ns: every limiter of these tests is open by then
 
 
 class World:
@@ -71,10 +74,23 @@ class World:
         self.calls[tag] = Call(tag, **kind)
         return self.calls[tag]
 
+    def limit(self, row: int, calls: int = -1, period_ns: int = 1000, **terms: Any) -> int:
+        """Limiter `row` has these terms from now on; those before it are made with none."""
+        limiters = self.table.limiters
+        new = Terms(limits=(calls, -1, -1), period_ns=period_ns)
+        with self.table.queue_lock:
+            while (number := len(limiters.used_rows())) <= row:
+                limiters.make(key_of(Kind.RESOURCE, number + 1), 0, Terms(), 1, 0, 0)
+            version = self.q[limiters.at(row) + L_VERSION] + 1
+            limiters.apply(row, dataclasses.replace(new, **terms), version, 0)
+        return row
+
     def close_limiter(self, row: int, opens_ns: int) -> None:
-        """Limiter `row` lets nobody through until `opens_ns`."""
-        at = self.shared.segment.layout.limiters + row * LIMITER.itemsize
-        self.q[at // WORD + word_of(LIMITER, "opens_ns")] = opens_ns
+        """Limiter `row` lets nobody through until `opens_ns`, and many then."""
+        limiters, at = self.table.limiters, self.table.limiters.at(row)
+        self.limit(row, MANY, opens_ns)
+        self.q[at + L_USED] = MANY
+        self.q[at + L_OPENS] = limiters.opens_ns(at)
 
     def state(self, slot: int) -> int:
         return self.q[self.table.slot0 + slot * self.table.words.shape[1]] & states.STATE_MASK

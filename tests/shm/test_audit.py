@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from faircall.shm.heaps import W_CHILD
 from faircall.shm.held import W_HELD_BY
 from faircall.shm.layout import LIMITER, SLOT, WORD, word_of
 from faircall.shm.rings import SLOT_WORDS, W_PREV, W_SEQ, W_TURN
@@ -78,7 +79,11 @@ BREAKS: dict[str, Break] = {
         own_of(w, QUEUED) + W_TURN, w.q[own_of(w, QUEUED) + W_TURN] + w.table.rings.turns
     ),
     "a link back": lambda w: add(w, own_of(w, QUEUED) + W_PREV),
-    "the end of a held chain": lambda w: add(w, limiter(w, "tail")),
+    "the first that a limiter holds": lambda w: add(w, limiter(w, "root")),
+    "a held call behind a later one": lambda w: add(w, own_of(w, HELD) + W_CHILD),
+    "the count of those let go": lambda w: add(w, limiter(w, "opened")),
+    "the count of running calls": lambda w: add(w, limiter(w, "running")),
+    "the opening of a limiter": lambda w: add(w, limiter(w, "opens_ns")),
     "the answers' tail": lambda w: add(w, w.table.answers0 + 1),
     "the answers' head beyond the tail": lambda w: w.q.__setitem__(w.table.answers0, 77),
     "a turn's bit": lambda w: w.q.__setitem__(w.shared.segment.layout.rings // WORD, 1 << 40),
@@ -95,7 +100,7 @@ def test_every_invariant_is_checked(busy: World, name: str) -> None:
 
 
 def test_a_rebuild_repairs_what_the_audit_finds(busy: World) -> None:
-    for name in ("the count of waiting calls", "a link back", "the end of a held chain"):
+    for name in ("the count of waiting calls", "a link back", "the first that a limiter holds"):
         BREAKS[name](busy)
     with busy.table.queue_lock:
         busy.table.recovery.rebuild_queue()

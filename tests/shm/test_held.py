@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from faircall.shm.held import limiter_words
+from faircall.shm.held import REBUILT, limiter_words
 from faircall.shm.states import FREE, HELD, QUEUED
 from faircall.shm.table import LEVEL_FULL, PRINCIPAL_FULL, WITHDRAWN
 
@@ -175,6 +175,8 @@ def test_a_rebuild_keeps_who_is_held_by_whom(world: World) -> None:
     with world.table.queue_lock:
         world.table.recovery.rebuild_queue()
     assert [world.table.held.chain(row) for row in (0, 1)] == before
+    assert world.q[world.table.held.next_open_word] == REBUILT
+    assert work(world, REBUILT) == []
     assert world.q[world.table.held.next_open_word] == OPENS_NS
     assert world.audit() == []
 

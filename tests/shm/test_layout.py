@@ -18,7 +18,7 @@ PROMISED_RECORDS = {
         136,
         "policy_version 0, cursor 1, credit 2, seq 3, waiting 4, held 5, next_open_ns 6, drawn 7,"
         " turn 8, level_waiting 24, level_held 56, overflowed 72, idle 88,"
-        " arrival_turn 104, swept_ns 120, lane_debt 121, strangers_level 123",
+        " arrival_turn 104, swept_ns 120, lane_debt 121, strangers_level 123, rates_version 124",
     ),
     "POLICY": (
         64,
@@ -33,17 +33,17 @@ PROMISED_RECORDS = {
     ),
     "ANSWER_RING": (8, "head 0, tail 1"),
     "LIMITER": (
-        16,
-        "key 0, opens_ns 1, head 2, tail 3, held 4, calls_limit 5, bytes_limit 6,"
-        " nanoseconds_limit 7, period_ns 8, calls_used 9, bytes_used 10, nanoseconds_used"
-        " 11, running 12, running_limit 13, version 14",
+        48,
+        "key 0, caller 1, flags 2, period_ns 3, limit 4, next_limit 7, configured 10, used 13, "
+        "running_limit 16, debt_periods 17, changed_ns 18, version 19, looked_ns 20, opens_ns 21, "
+        "running 22, held 23, opened 24, root 25, events 41, held_ns 47",
     ),
     "SLOT": (
-        24,
-        "state 0, seq 1, turn 2, next 3, prev 4, identity 5, principal 6, call 7,"
-        " limiters 8, held_by 12, batch 13, arrived_ns 14, deadline_ns 15, claimed_ns 16,"
-        " charged 17, reserved 18, request 19, answer 20, answer_page 21, spent_ns 22,"
-        " queued_ns 23",
+        27,
+        "state 0, seq 1, turn 2, next 3, prev 4, child 5, identity 6, principal 7, call 8, "
+        "limiters 9, held_by 13, held_since_ns 14, batch 15, budget 16, arrived_ns 17, "
+        "deadline_ns 18, claimed_ns 19, charged 20, reserved 21, request 22, answer 23, "
+        "answer_page 24, spent_ns 25, queued_ns 26",
     ),
     "IDENTITY": (
         32,
@@ -52,8 +52,8 @@ PROMISED_RECORDS = {
     ),
     "METHOD": (
         24,
-        "hash 0, flags 1, timeout_ns 2, expected_ns 3, mean_ns 4, mean_cost 5, name_bytes"
-        " 6, name 7",
+        "hash 0, flags 1, timeout_ns 2, expected_ns 3, mean_ns 4, mean_cost 5, average 6, "
+        "name_bytes 7, name 8",
     ),
     "METHOD_COLUMN": (
         7,
@@ -73,25 +73,26 @@ PROMISED_SECTIONS = {
     "rings": 7424,
     "answers": 19840,
     "limiters": 20096,
-    "slots": 20352,
-    "identities": 23424,
-    "last_turns": 25472,
-    "identity_index": 26496,
-    "methods": 26624,
-    "method_index": 27392,
-    "counters": 27520,
-    "costs": 29312,
-    "calls": 29760,
-    "method_columns": 30208,
-    "level_columns": 30656,
-    "level_words": 31168,
-    "small_words": 32192,
-    "large_words": 32576,
-    "small_stack": 32640,
-    "large_stack": 32896,
-    "small_pages": 36864,
-    "large_pages": 135168,
-    "total_bytes": 397312,
+    "slots": 20864,
+    "identities": 24320,
+    "last_turns": 26368,
+    "identity_index": 27392,
+    "methods": 27520,
+    "method_index": 28288,
+    "counters": 28416,
+    "costs": 30208,
+    "calls": 30656,
+    "method_columns": 31104,
+    "level_columns": 31552,
+    "level_words": 32064,
+    "rates": 33088,
+    "small_words": 164224,
+    "large_words": 164608,
+    "small_stack": 164672,
+    "large_stack": 164928,
+    "small_pages": 167936,
+    "large_pages": 266240,
+    "total_bytes": 528384,
 }
 GEOMETRY = Geometry(
     readers=2,
@@ -107,9 +108,9 @@ GEOMETRY = Geometry(
 )
 
 
-def test_the_layout_is_the_one_that_version_5_promises() -> None:
+def test_the_layout_is_the_one_that_version_6_promises() -> None:
     """Change VERSION with these figures, never these figures alone."""
-    assert layout.VERSION == 5
+    assert layout.VERSION == 6
     for name, (words, fields) in PROMISED_RECORDS.items():
         record = getattr(layout, name)
         assert record.itemsize == words * layout.WORD, name
@@ -119,9 +120,9 @@ def test_the_layout_is_the_one_that_version_5_promises() -> None:
     assert {name: getattr(sections, name) for name in PROMISED_SECTIONS} == PROMISED_SECTIONS
 
 
-def test_the_constants_are_those_that_version_5_promises() -> None:
+def test_the_constants_are_those_that_version_6_promises() -> None:
     """Change VERSION with these figures, never these figures alone."""
-    assert layout.VERSION == 5
+    assert layout.VERSION == 6
     assert layout.MAGIC.to_bytes(8, "little") == b"FAIRCALL"
     assert (layout.SMALL_PAGE, layout.LARGE_PAGE) == (4096, 65536)
     assert (layout.MAX_LEVELS, layout.LANES, layout.CLASSES, layout.IDLE_WORDS) == (16, 2, 2, 16)

@@ -1,0 +1,78 @@
+"""The settings under `[throttle]`; part of the declarations of `config.py`.
+
+The keys are Pulsar's (`broker.conf`), written with `-`; `alias` is the plain name. What one method,
+caller, service or resource may use stands in `rates`, in lines of `scheduling.dispatch_lines`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..scheduling.dispatch_rate import MOST_LIMIT
+from .settings.declaration import integer, setting
+from .settings.kinds import FLAG, choice
+from .settings.lists import NAMES
+from .settings.rates import RATE_LINES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttle:
+    """Budgets of what is dispatched to handlers; a limit of 0 is none."""
+
+    dispatch_throttling_rate_in_msg: int = integer(
+        0, "Calls per period of the whole server.", 0, MOST_LIMIT, alias="calls"
+    )
+    dispatch_throttling_rate_in_byte: int = integer(
+        0, "Bytes per period of the whole server.", 0, MOST_LIMIT, alias="bytes"
+    )
+    dispatch_throttling_rate_per_topic_in_msg: int = integer(
+        0, "Calls per period of each method.", 0, MOST_LIMIT, alias="method-calls"
+    )
+    dispatch_throttling_rate_per_topic_in_byte: int = integer(
+        0, "Bytes per period of each method.", 0, MOST_LIMIT, alias="method-bytes"
+    )
+    dispatch_throttling_rate_per_subscription_in_msg: int = integer(
+        0, "Calls per period of each caller of each method.", 0, MOST_LIMIT, alias="caller-calls"
+    )
+    dispatch_throttling_rate_per_subscription_in_byte: int = integer(
+        0, "Bytes per period of each caller of each method.", 0, MOST_LIMIT, alias="caller-bytes"
+    )
+    rate_period_in_second: int = integer(
+        1, "Length of a period of the limits above.", 1, 86_400, unit="s", alias="period-s"
+    )
+    rates: tuple[str, ...] = setting(
+        RATE_LINES,
+        (),
+        "Limits of one service, method, caller or resource, a line each; docs/pulsar.md has the"
+        " grammar. They go before the limits above.",
+    )
+    exempt: tuple[str, ...] = setting(NAMES, (), "Methods without any limit.")
+    count_bytes_of: Literal["request", "answer", "both"] = setting(
+        choice("request", "answer", "both"), "request", "Whose bytes the limits of bytes count."
+    )
+    paced: bool = setting(
+        FLAG,
+        False,
+        "Spread a period's calls over it, instead of as soon as it begins: the same totals.",
+    )
+    dry_run: bool = setting(
+        FLAG, False, "Count what the limits would hold, in `faircall stats`, and hold nothing."
+    )
+    dispatch_throttling_on_batch_message_enabled: bool = setting(
+        FLAG, False, "A JSON-RPC batch counts as one call for each of its methods.", alias="batches"
+    )
+    precise_dispatcher_flow_control: bool = setting(
+        FLAG,
+        False,
+        "Accepted for Pulsar's sake, and always so: every call is charged before it is dispatched."
+        " As in Pulsar, not together with the key above.",
+        alias="precise",
+    )
+    max_callers: int = integer(
+        1024,
+        "Callers, and pairs of method and caller, with counters of their own; those who find no"
+        " room share one per method.",
+        16,
+        60_000,
+    )

@@ -1,0 +1,149 @@
+"""Dispatch throttling, a reader's part: the limiters that a call names, before it is offered.
+
+A reader keeps the rows of the calls it has seen, by method and caller. It stores them in the slot,
+and looks then whether they are still those keys' rows: one that nobody names may have been given to
+another key. Which limits a row has, and what is used of them, only the queue knows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...shm.budgets import W_BATCH, W_BUDGET
+from ...shm.held import LIMITER_SLOT_WORDS, W_LIMITERS, limiter_words
+from ...shm.limiters import Kind, Terms, kind_of
+from ...shm.rings import SLOT_WORDS
+from ...shm.shared import Shared
+from ..limits import Key, Limits
+
+MOST_KEPT = 10_000  # pairs of method and caller
+RETRY_NS = 1_000_000_000  # how often those who share a row ask for one of their own
+NEVER_NS = 1 << 62  # an opening that is no time: blocked
+
+
+class Named(NamedTuple):
+    """The limiters of a call: a slot's words, and the rows with their keys."""
+
+    words: list[int]
+    rows: list[tuple[int, Key]]
+
+
+class Throttle:
+    """That of one reader. `name` is called for every call that is staged."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._q, self._table, self._shared = shared.segment.q, shared.table, shared
+        self._slot0, self._limiters = shared.table.slot0, shared.table.limiters
+        self.version_word, self._version = shared.rates.version_word, 0
+        self._limits: Limits | None = None
+        self._named: dict[tuple[int, str], Named] = {}
+        self._sharers: set[tuple[int, str]] = set()
+        self._asked_ns = self._made_room_ns = 0
+        self._last: tuple[object, dict[int, int]] = (None, {})
+
+    def name(
+        self, slot: int, method: str, row: int, caller: str, batch: object, now_ns: int
+    ) -> None:
+        """Store the limiters of the call that is staged in `slot`, one of `batch` if not None."""
+        q, own = self._q, self._slot0 + slot * SLOT_WORDS
+        q[own + W_BUDGET] = q[own + W_BATCH] = 0
+        limits = self._in_force()
+        self._ask_again(now_ns)
+        kept = self._named.get((row, caller))
+        if kept is None:
+            kept = self._find(limits, method, row, caller, now_ns)
+        while not self._store(own, kept, now_ns):
+            kept = self._find(limits, method, row, caller, now_ns)
+        if batch is not None and limits.switches.batches:
+            self._join(slot, own, row, batch)
+
+    def clear(self, slot: int) -> None:
+        """`slot` is free again, and names nothing any more."""
+        own = self._slot0 + slot * SLOT_WORDS + W_LIMITERS
+        for at in range(own, own + LIMITER_SLOT_WORDS):
+            self._q[at] = 0
+
+    def retry_after_ms(self, slot: int, now_ns: int) -> int | None:
+        """When the limiters of the call in `slot` open; None if they do not."""
+        opens_ns = self._table.budgets.opens_ns(self._slot0 + slot * SLOT_WORDS)
+        return None if opens_ns >= NEVER_NS else max(1, -(-(opens_ns - now_ns) // 1_000_000))
+
+    def _in_force(self) -> Limits:
+        if self._limits is None or self._q[self.version_word] != self._version:
+            version, text = self._shared.rates.read()
+            self._limits, self._version = Limits(self._shared.names, version, text), version
+            self._named.clear()
+        return self._limits
+
+    def _store(self, own: int, kept: Named, now_ns: int) -> bool:
+        """Whether what was stored is what the keys' rows are, from now on."""
+        q, at = self._q, own + W_LIMITERS
+        for row, _ in kept.rows:
+            self._limiters.looked(row, now_ns)
+        for offset, word in enumerate(kept.words):
+            q[at + offset] = word
+        return all(self._limiters.is_key(row, *key) for row, key in kept.rows)
+
+    def _find(self, limits: Limits, method: str, row: int, caller: str, now_ns: int) -> Named:
+        """The rows of a call, made where there are none."""
+        wanted = limits.keys(method, row, caller)
+        rows = [self._row(limits, method, key, terms, now_ns) for key, terms in wanted]
+        if len(self._named) >= MOST_KEPT:
+            self._named.clear()
+        kept = Named(limiter_words([number for number, _ in rows]), rows)
+        self._named[row, caller] = kept
+        if any(is_others(key) for _, key in rows):
+            self._sharers.add((row, caller))
+        return kept
+
+    def _ask_again(self, now_ns: int) -> None:
+        """Those who share a row may find room for one of their own by now."""
+        if self._sharers and now_ns - self._asked_ns > RETRY_NS:
+            self._asked_ns = now_ns
+            for sharer in self._sharers:
+                self._named.pop(sharer, None)
+            self._sharers.clear()
+
+    def _row(
+        self, limits: Limits, method: str, key: Key, terms: Terms, now_ns: int
+    ) -> tuple[int, Key]:
+        limiters = self._limiters
+        with self._table.queue_lock:
+            row = limiters.find(*key)
+            if row < 0 and key.caller and not limits.is_named(key, method):
+                others, shared_terms = limits.others_of(key)
+                row = limiters.find(*others)
+                owes = row >= 0 and not limiters.is_idle(row, now_ns)
+                if owes or not self._has_room(limits.switches.most_callers, now_ns):
+                    key, terms = others, shared_terms
+                else:
+                    row = -1
+            if row < 0:
+                row = limiters.make(*key, terms, limits.version, now_ns, now_ns)
+        if row < 0:
+            raise RuntimeError(f"no row is free for {limits.describe(key, None)}")
+        return row, key
+
+    def _has_room(self, most_callers: int, now_ns: int) -> bool:
+        """Whether one more caller may have a row of its own (queue lock held)."""
+        limiters = self._limiters
+        if limiters.callers() >= most_callers and now_ns - self._made_room_ns > RETRY_NS:
+            self._made_room_ns = now_ns
+            limiters.give_away(self._table.budgets.named_by(), now_ns)
+        return limiters.callers() < most_callers
+
+    def _join(self, slot: int, own: int, row: int, batch: object) -> None:
+        """Behind the batch's last call of this method."""
+        if self._last[0] is not batch:
+            self._last = batch, {}
+        before = self._last[1].get(row)
+        if before is not None:
+            generation = self._q[own] >> 32
+            at = self._slot0 + before * SLOT_WORDS + W_BATCH
+            self._q[at] = generation << 32 | slot + 1
+        self._last[1][row] = slot
+
+
+def is_others(key: Key) -> bool:
+    """Whether a row is shared by those who found no other."""
+    return kind_of(key.key) is Kind.OTHERS

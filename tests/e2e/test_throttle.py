@@ -1,0 +1,113 @@
+"""Dispatch throttling over real processes: what a limit says is what goes, and when."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ..daemon import PROBE, SERVICES, Daemon
+from ..raw import Raw, request
+from .conftest import Serve
+
+pytestmark = pytest.mark.slow
+
+STAMPS = SERVICES / "stamps.py"
+S = 1_000_000_000
+LIMIT, CALLERS, CALLS = 50, 4, 40
+
+
+def configured(folder: Path, *lines: str) -> tuple[str, str]:
+    (folder / "throttle.toml").write_text("\n".join(["[throttle]", *lines]))
+    return "--config", str(folder / "throttle.toml")
+
+
+def stamps(daemon: Daemon) -> list[int]:
+    """When each call of busy callers was claimed."""
+    found = []
+    with contextlib.ExitStack() as stack:
+        raws = [stack.enter_context(Raw(daemon.tcp, "lines")) for _ in range(CALLERS)]
+        for number, raw in enumerate(raws):
+            raw.send(request("faircall.hello", {"user": f"user-{number}"}, id=-1))
+            raw.send(*[request("claimed_ns", id=id_) for id_ in range(CALLS)])
+        for raw in raws:
+            answers = [raw.receive() for _ in range(CALLS + 1)]
+            found += [answer["result"] for answer in answers if answer["id"] != -1]
+    return sorted(found)
+
+
+def test_no_period_has_more_than_its_limit_and_each_is_used_up(
+    serve: Serve, tmp_path: Path
+) -> None:
+    daemon = serve(
+        STAMPS,
+        "--handlers",
+        "4",
+        "--trust-loopback",
+        *configured(tmp_path, f"calls = {LIMIT}"),
+    )
+    claimed = stamps(daemon)
+    (row,) = daemon.stats()["ports"][0]["throttle"]
+    assert (row["limiter"], row["limit"], row["held"]) == ("server", LIMIT, 0)
+    assert row["held_total_s"] > 1
+    assert row["by_calls"] >= len(claimed) - LIMIT
+    assert len(claimed) == CALLERS * CALLS
+    periods = Counter(stamp // S for stamp in claimed)
+    assert max(periods.values()) <= LIMIT
+    first, last = min(periods), max(periods)
+    assert [periods[at] for at in range(first + 1, last)] == [LIMIT] * (last - first - 1)
+    late_ns = [min(s % S for s in claimed if s // S == at) for at in range(first + 1, last + 1)]
+    assert min(late_ns) < S // 10, "the first of a period goes at its beginning"
+
+
+@pytest.mark.fault
+def test_handlers_that_die_give_no_quota_away(serve: Serve, tmp_path: Path) -> None:
+    """Whatever was charged stays charged: no period has more than its limit."""
+    daemon = serve(STAMPS, "--handlers", "4", *configured(tmp_path, f"calls = {LIMIT}"))
+    found: list[int] = []
+    with Raw(daemon.tcp, "lines") as raw:
+        raw.send(*[request("claimed_ns", id=id_) for id_ in range(3 * LIMIT)])
+        for number in range(3 * LIMIT):
+            answer = raw.receive()
+            if "result" in answer:
+                found.append(answer["result"])
+            if number % 40 == 20:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(daemon.child("handler", number % 4), signal.SIGKILL)
+    periods = Counter(stamp // S for stamp in found)
+    assert max(periods.values()) <= LIMIT
+    assert len(found) >= 3 * LIMIT - 12, "only what was claimed by the dead is lost"
+
+
+def test_what_cannot_go_before_its_deadline_is_refused_at_once(
+    serve: Serve, tmp_path: Path
+) -> None:
+    lines = ["rates = ['method echo: calls=1 period-s=3600', 'method text: block']"]
+    daemon = serve(PROBE, "--handlers", "2", *configured(tmp_path, *lines))
+    with Raw(daemon.tcp, "lines") as raw:
+        assert raw.call("echo", 1) == 1
+        error = raw.ask("echo", 2, meta={"timeout_ms": 1000})["error"]
+        assert (error["code"], error["data"]["reason"]) == (-32005, "throttled")
+        assert error["data"]["retriable"]
+        assert 1000 <= error["data"]["retry_after_ms"] <= 3_600_000
+        error = raw.ask("text", 1)["error"]
+        assert (error["code"], error["data"]["retriable"]) == (-32005, False)
+        assert raw.call("pid") > 0, "others are not held"
+    rows = {row["limiter"]: row for row in daemon.stats()["ports"][0]["throttle"]}
+    echo, text = rows["method echo"], rows["method text"]
+    assert (echo["used"], echo["limit"], echo["refused"]) == (1, 1, 1)
+    assert echo["opens_in_s"] > 1
+    assert (text["opens_in_s"], text["refused"]) == (None, 1)
+    assert daemon.totals()["refused"]["throttled"] == 2
+
+
+def test_a_cap_lets_as_many_run_at_once_as_it_says(serve: Serve, tmp_path: Path) -> None:
+    lines = ["rates = ['method about: running=1']"]
+    daemon = serve(PROBE, "--handlers", "4", *configured(tmp_path, *lines))
+    with Raw(daemon.tcp, "lines") as raw:
+        raw.send(*[request("about", id=id_) for id_ in range(1, 101)])
+        assert sorted(raw.receive()["id"] for _ in range(100)) == list(range(1, 101))

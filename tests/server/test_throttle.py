@@ -1,0 +1,161 @@
+"""Which limiters a reader names for a call, and what a full table of them means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from faircall.server.limits import Switches, put_in_force
+from faircall.shm.budgets import W_BUDGET
+from faircall.shm.columns import Counter
+from faircall.shm.limiters import HANDLER, L_KEY, L_USED, Kind, key_of, kind_of
+
+from .reader_client import batch, call
+from .reader_world import SMALL, World
+
+Make = Callable[..., World]
+GEOMETRY = replace(SMALL, limiters=24)
+S = 1_000_000_000
+
+
+@pytest.fixture
+def throttled(make_world: Make) -> Callable[..., World]:
+    """A world under rates, of which a line each."""
+
+    def make(*lines: str, **switches: object) -> World:
+        world = make_world(geometry=GEOMETRY)
+        world.now_ns = 1000 * S
+        put_in_force(world.shared, Switches(**switches), lines, world.now_ns)  # type: ignore[arg-type]
+        return world
+
+    return make
+
+
+def kinds(world: World) -> list[str]:
+    """Of the limiters that there are."""
+    limiters = world.shared.table.limiters
+    found = (limiters.q[limiters.at(row) + L_KEY] for row in limiters.used_rows())
+    return sorted(kind_of(key).name for key in found)
+
+
+def used(world: World, kind: Kind, number: int = 0, d: int = 0) -> int:
+    limiters = world.shared.table.limiters
+    row = limiters.find(key_of(kind, number))
+    return limiters.q[limiters.at(row) + L_USED + d] & 0xFFFF_FFFF
+
+
+def ids(answers: Sequence[object]) -> list[int]:
+    return sorted(answer["id"] for answer in answers)  # type: ignore[index]
+
+
+def test_a_call_is_charged_to_every_limiter_that_is_its(throttled: Callable[..., World]) -> None:
+    world = throttled("server: calls=9", "each method: calls=9", "callers of echo: calls=9")
+    client = world.connect()
+    client.send(call("echo", [1], 1) + call("seen", [], 2))
+    world.run()
+    assert ids(client.answers()) == [1, 2]
+    assert kinds(world) == ["METHOD", "METHOD", "PAIR", "SERVER"]
+    assert used(world, Kind.SERVER) == 2
+
+
+def test_calls_wait_for_the_next_period(throttled: Callable[..., World]) -> None:
+    world = throttled("method echo: calls=2")
+    client = world.connect()
+    client.send(b"".join(call("echo", [id_], id_) for id_ in range(5)))
+    world.run()
+    assert ids(client.answers()) == [0, 1]
+    world.pass_ms(1000)
+    world.run()
+    assert ids(client.answers()) == [0, 1, 2, 3]
+
+
+def test_an_exempt_method_has_no_limit(throttled: Callable[..., World]) -> None:
+    world = throttled("server: block", "exempt echo")
+    client = world.connect()
+    client.send(call("echo", [1], 1) + call("seen", [], 2))
+    world.run()
+    (refused, served) = sorted(client.answers(), key=lambda answer: -answer["id"])
+    assert served["result"] == 1
+    assert refused["error"]["data"] == {
+        "reason": "throttled",
+        "retriable": False,
+        "level": 0,
+    }
+    assert world.count(Counter.THROTTLED) == 1
+
+
+def test_handler_time_of_a_call_is_what_it_took(throttled: Callable[..., World]) -> None:
+    world = throttled("server: handler-ms=1000")
+    client = world.connect()
+    client.send(call("spend", [250], 1))
+    world.run()
+    assert used(world, Kind.SERVER, d=HANDLER) == 250_000
+    assert kinds(world) == ["METHOD", "SERVER"], "the method's row learns what its calls take"
+
+
+def test_a_resource_is_shared_by_its_methods(throttled: Callable[..., World]) -> None:
+    world = throttled("resource gpu of echo seen: calls=1")
+    client = world.connect()
+    client.send(call("echo", [1], 1) + call("seen", [], 2) + call("big", [1], 3))
+    world.run()
+    assert ids(client.answers()) == [1, 3]
+
+
+def test_a_batch_counts_as_one_call_if_it_is_to(throttled: Callable[..., World]) -> None:
+    world = throttled("server: calls=1", batches=True)
+    client = world.connect()
+    client.send(batch(*[call("echo", [id_], id_) for id_ in range(4)]))
+    world.run()
+    (answers,) = client.answers()
+    assert ids(answers) == [0, 1, 2, 3]
+    assert used(world, Kind.SERVER) == 1
+
+
+def test_rates_that_change_are_in_force_for_the_next_call(throttled: Callable[..., World]) -> None:
+    world = throttled("method echo: calls=5")
+    client = world.connect()
+    client.send(b"".join(call("echo", [id_], id_) for id_ in range(4)))
+    world.run()
+    put_in_force(world.shared, Switches(), ["method echo: calls=5"], world.now_ns)
+    put_in_force(world.shared, Switches(), ["method echo: calls=6"], world.now_ns)
+    client.send(b"".join(call("echo", [id_], id_) for id_ in range(4, 8)))
+    world.run()
+    assert ids(client.answers()) == [0, 1, 2, 3, 4, 5], "four of the six were used"
+
+
+def test_a_slot_that_is_free_names_nothing(throttled: Callable[..., World]) -> None:
+    world = throttled("server: calls=9")
+    client = world.connect()
+    client.send(call("echo", [1], 1))
+    world.run()
+    assert len(world.shared.table.budgets.named_by()) == 0
+    assert not world.shared.table.words[:, W_BUDGET].any()
+
+
+def test_callers_without_a_row_of_their_own_share_one(throttled: Callable[..., World]) -> None:
+    """As does everybody while the table is full; whoever is idle makes room."""
+    world = throttled("callers of echo: calls=1", most_callers=2)
+    clients = []
+    for number in range(4):
+        clients.append(world.connect())
+        clients[-1].send(call("faircall.hello", {"user": f"user-{number}"}, 0))
+        world.run()
+        clients[-1].send(call("echo", [number], 1))
+    world.run()
+    assert kinds(world) == ["OTHERS", "PAIR", "PAIR"]
+    answers = [len(client.answers()) - 1 for client in clients]
+    assert answers == [1, 1, 1, 0]
+    world.pass_ms(1000)
+    world.run()
+    assert len(clients[3].answers()) == 2
+    clients[2].send(call("echo", [2], 2))
+    world.run()
+    assert kinds(world) == ["OTHERS", "PAIR", "PAIR"], "what they used in common is not paid yet"
+    world.pass_ms(5000)
+    world.run()
+    world.pass_ms(5000)
+    clients[2].send(call("echo", [2], 3))
+    world.run()
+    assert kinds(world) == ["OTHERS", "PAIR"], "the two idle rows made room"
