@@ -230,7 +230,7 @@ METHOD = _record(
     "hash",
     "flags",
     "timeout_ns",  # 0 = the server's default
-    "expected_ns",  # decaying maximum of what it takes; 0 = never run
+    "expected_ns",  # what its calls take, most of them: see `expected`; 0 = never run
     "mean_ns",
     "mean_cost",  # what a call is charged on arrival, where costs go by time
     "average",  # microseconds << 32 | answer bytes + 1, of limited calls; 0 = none has ended

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from ..shm import doorbells, states
 from ..shm.budgets import W_BUDGET
 from ..shm.columns import Counter
+from ..shm.expected import adjusted
 from ..shm.held import W_LIMITERS
 from ..shm.layout import METHOD, SLOT, SMALL_PAGE, WORD, word_of
 from ..shm.pages import ANSWER
@@ -46,6 +47,7 @@ _ANSWER, _ANSWER_PAGE, _SPENT = _S["answer"], _S["answer_page"], _S["spent_ns"]
 _ARRIVED = _S["arrived_ns"]
 _METHOD_WORDS = METHOD.itemsize // WORD
 _EXPECTED = word_of(METHOD, "expected_ns")
+_TO_MEAN = word_of(METHOD, "mean_ns") - _EXPECTED
 _RUN, _FAILED, _BUSY = int(Counter.RUN), int(Counter.FAILED), int(Counter.BUSY_NS)
 
 
@@ -190,8 +192,7 @@ class Handler:
         if failed:
             counts[_FAILED] += 1
         expected = self._expected0 + method * _METHOD_WORDS
-        if spent_ns > q[expected]:
-            q[expected] = spent_ns
+        q[expected] = adjusted(q[expected], spent_ns, q[expected + _TO_MEAN])
 
     def _store(self, slot: int, own: int, generation: int, status: int, body: bytes) -> None:
         """Write the answer beside its request if it fits, else into pages of its own."""

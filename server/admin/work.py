@@ -28,7 +28,7 @@ SUFFIXES = {
 def methods(shared: Shared, metrics_timeunit: str) -> list[dict[str, Any]]:
     """Every method of the service, and what else was run; the times in `metrics_timeunit`.
 
-    `expected` is the decaying maximum by which a claim decides, the rest is since the start. A run
+    `expected` is what most calls take, by which a claim decides, the rest is since the start. A run
     that ended with its handler is a failed call, whose time is not known.
     """
     table, columns = shared.names.methods, shared.columns.methods

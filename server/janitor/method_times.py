@@ -1,11 +1,11 @@
 """How long each method takes: what the claim goes by, and what time costs are reserved at.
 
-    expected'  = max(mean of the last second's calls, 0.9 * expected)      a decaying maximum
+    expected'  = max(mean of the last second's calls, 0.9 * expected)
     mean'      = half of mean, half of the last second's mean      of times, and of costs
 
 They change only in a second in which calls of the method ended: idleness is no evidence. Handlers
-raise `expected_ns` themselves, at once; the janitor only lowers it, and leaves it where that has
-just happened.
+adjust `expected_ns` at each call (`shm.expected`); the janitor does so once a second, and leaves
+alone what has just been adjusted.
 """
 
 from __future__ import annotations

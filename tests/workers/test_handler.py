@@ -11,6 +11,7 @@ import pytest
 
 from faircall.shm import states
 from faircall.shm.columns import Counter
+from faircall.shm.expected import adjusted
 from faircall.shm.states import Life, Phase, Status
 from faircall.workers.context import Worker, current_call
 from faircall.workers.handler import BACKSTOP_MS, HandlerLimits, run_handler
@@ -57,7 +58,7 @@ def test_what_a_call_took_is_noted(desk: Desk) -> None:
         slot = desk.put("spend", b"[%d]" % ms)
         desk.work()
     assert desk.get(slot, "spent_ns") == 1 * MS
-    assert desk.expected_ns("spend") == 3 * MS  # a maximum; the janitor lets it decay
+    assert desk.expected_ns("spend") == adjusted(3 * MS, 1 * MS)
     assert count(desk, Counter.RUN) == 2
     assert count(desk, Counter.BUSY_NS) == 4 * MS
     figures = desk.shared.columns.methods[0][desk.shared.names.methods.find("spend")]
