@@ -14,9 +14,15 @@ from faircall.server.settings.draft import Machine
 from faircall.server.settings.load import Flags, load_settings
 from faircall.server.settings.processors import Processors
 
+from . import heap
+
 
 def pytest_report_header() -> str:
     return f"faircall {faircall.__version__} from {Path(faircall.__file__).parent}"
+
+
+def pytest_collection_finish() -> None:
+    heap.settle()
 
 
 @pytest.fixture
