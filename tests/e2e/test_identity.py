@@ -42,7 +42,8 @@ def test_a_header_names_the_user_of_one_http_request(address: str) -> None:
 
 def test_http_headers_reach_the_method(address: str) -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    headers = f"X-Request-Timeout-Ms: 30000\r\nX-Faircall-Context: batch\r\ntraceparent: {trace}\r\n"
+    headers = "X-Request-Timeout-Ms: 30000\r\nX-Faircall-Context: batch\r\n"
+    headers += f"traceparent: {trace}\r\n"
     with Raw(address, "http", headers=headers) as raw:
         seen = raw.call("about")
     assert (seen["context"], seen["traceparent"]) == ("batch", trace)
