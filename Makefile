@@ -4,6 +4,9 @@ BIN    := .venv/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 
+# Compiled modules are kept, whatever the environment says: the tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: setup run demo test test-fast check conformance chaos bench docs wheel wheel-test clean help
 
 setup: .venv/.test             ## the virtual environment, with what running and testing needs

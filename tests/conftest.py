@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""What all tests share. No property test is measured by the clock."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import faircall
 from faircall.server.config import Settings
@@ -14,9 +15,18 @@ from faircall.server.settings.draft import Machine
 from faircall.server.settings.load import Flags, load_settings
 from faircall.server.settings.processors import Processors
 
+from . import heap
+
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
+
 
 def pytest_report_header() -> str:
     return f"faircall {faircall.__version__} from {Path(faircall.__file__).parent}"
+
+
+def pytest_collection_finish() -> None:
+    heap.settle()
 
 
 @pytest.fixture

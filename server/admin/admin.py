@@ -7,12 +7,14 @@ here, no reader waits for it. What can be asked is in `admin_methods`, how it is
     socket   admin.socket, mode 0600, in a folder of mode 0700; peers: our own user, and root
     owner    a lock file beside it (`unix_listener`): a successor removes what a dead admin left
     beat     BEAT_S: store `beat_ns`, look at the phase, sample the rates
-    end      when the phase is STOPPED; with the supervisor, if that dies (`child`)
+    end      when the supervisor ends the line, or the phase is STOPPED; with the supervisor, if
+             that dies (`child`)
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -114,12 +116,15 @@ class Admin:
         )
         if self._link:
             self._link.listen()
-        while self._phase.get() != Phase.STOPPED and not (self._link and self._link.ended):
+        ended = self._link.ended if self._link else asyncio.Event()
+        while self._phase.get() != Phase.STOPPED and not ended.is_set():
             now_ns = time.monotonic_ns()
             self._row["beat_ns"] = now_ns
             self._log_level.follow()
             self._methods.tick(now_ns)
-            await asyncio.sleep(BEAT_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(BEAT_S):
+                    await ended.wait()
         server.close()  # and `asyncio.run` cancels the sessions
 
     def _adopt(self, settings: Settings) -> None:

@@ -30,7 +30,7 @@ class SupervisorLink:
     """`adopt` is told of other settings; `ended`: the supervisor has said the last word."""
 
     def __init__(self, channel: socket.socket, adopt: Callable[[Settings], None]) -> None:
-        self.ended = False
+        self.ended = asyncio.Event()
         self._channel, self._adopt = channel, adopt
         self._ids = itertools.count(1)
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
@@ -65,7 +65,7 @@ class SupervisorLink:
         except OSError:
             message = b""
         if not message:
-            self.ended = True
+            self.ended.set()
             asyncio.get_running_loop().remove_reader(self._channel)
         elif message.startswith(SETTINGS):
             self._adopt(pickle.loads(message.removeprefix(SETTINGS)))  # the supervisor's own

@@ -64,18 +64,18 @@ def test_a_notification_runs(place: str, tmp_path: Path) -> None:
 
 
 def test_context_and_deadline_reach_the_method(place: str) -> None:
-    with Client(place, context=CONTEXT, timeout=5.0) as client:
+    with Client(place, context=CONTEXT, timeout=30.0) as client:
         seen = client.call("about")
         assert seen["method"] == "about"
         assert seen["context"] == CONTEXT
-        assert 0 < seen["remaining_s"] <= 5
-        assert client.call("about", timeout=2.0)["remaining_s"] <= 2
+        assert 0 < seen["remaining_s"] <= 30
+        assert client.call("about", timeout=20.0)["remaining_s"] <= 20
 
 
 def test_a_call_that_is_too_slow_is_told_so_by_the_server(place: str, tmp_path: Path) -> None:
     gate = Gate(tmp_path)
     with Client(place) as client:
-        slow = client.submit("hold", gate.path, timeout=0.3)
+        slow = client.submit("hold", gate.path, timeout=1.0)
         with pytest.raises(DeadlineExceeded):
             slow.result()
         assert client.call("echo", "after") == "after"

@@ -123,7 +123,7 @@ def _slots(daemon: Daemon) -> dict[str, int]:
 
 def test_a_client_that_reads_slowly_gets_one_large_answer(serve: Serve) -> None:
     """The limit is for no progress, not for the time that an answer takes."""
-    daemon = serve(PROBE, *ONE, *settings(limits__send_timeout_ms=1000))
+    daemon = serve(PROBE, *ONE, *settings(limits__send_timeout_ms=5000))
     length = 12 << 20
     with Raw(daemon.tcp) as raw:
         raw.send(request("text", length, id=1))

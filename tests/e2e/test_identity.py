@@ -42,19 +42,20 @@ def test_a_header_names_the_user_of_one_http_request(address: str) -> None:
 
 def test_http_headers_reach_the_method(address: str) -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    headers = f"X-Request-Timeout-Ms: 3000\r\nX-Faircall-Context: batch\r\ntraceparent: {trace}\r\n"
+    headers = "X-Request-Timeout-Ms: 30000\r\nX-Faircall-Context: batch\r\n"
+    headers += f"traceparent: {trace}\r\n"
     with Raw(address, "http", headers=headers) as raw:
         seen = raw.call("about")
     assert (seen["context"], seen["traceparent"]) == ("batch", trace)
-    assert 0 < seen["remaining_s"] <= 3
+    assert 0 < seen["remaining_s"] <= 30
 
 
 def test_meta_reaches_the_method(address: str) -> None:
-    meta = {"timeout_ms": 3000, "caller_context": "batch", "attempt": 2, "traceparent": "t"}
+    meta = {"timeout_ms": 30_000, "caller_context": "batch", "attempt": 2, "traceparent": "t"}
     with Raw(address) as raw:
         seen = raw.call("about", meta=meta)
     assert (seen["context"], seen["traceparent"], seen["attempt"]) == ("batch", "t", 2)
-    assert 0 < seen["remaining_s"] <= 3
+    assert 0 < seen["remaining_s"] <= 30
 
 
 def test_a_claim_of_a_peer_that_is_not_trusted_is_refused_and_counted(serve: Serve) -> None:

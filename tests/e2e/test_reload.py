@@ -23,6 +23,8 @@ pytestmark = pytest.mark.slow
 FIFO = '"callqueue.impl" = "LinkedBlockingQueue"\ncallqueue.total-capacity = 4096\n'
 TWO = "scheduler.priority.levels = 2\nfaircallqueue.multiplexer.weights = [5, 1]\n"
 QUICK = "decay-scheduler.period-ms = 100\n"
+# 200 calls have not decayed away before `until` gives up: a sweep takes no more than 1 in 100.
+LASTING = "decay-scheduler.period-ms = 250\ndecay-scheduler.decay-factor = 0.99\n"
 
 
 class Configured:
@@ -51,6 +53,11 @@ class Configured:
     def queue(self) -> dict[str, Any]:
         found: dict[str, Any] = self.daemon.stats()["ports"][0]["queue"]
         return found
+
+    def sweeps(self) -> int:
+        """How many the janitor has begun."""
+        done: int = self.daemon.stats()["ports"][0]["sweeps"]["done"]
+        return done
 
     def logged(self, event: str) -> list[dict[str, Any]]:
         """Without the moments."""
@@ -163,31 +170,33 @@ def test_a_janitor_that_is_stopped_meanwhile_does_not_lose_a_reload(d: Configure
 
 
 def test_levels_follow_from_the_same_history_after_a_reload(d: Configured) -> None:
-    """A period so long that no sweep could tell it anew."""
+    """A period so long that no sweep could tell it anew, after one that has told it."""
+    d.change(LASTING)
     with Raw(d.daemon.tcp) as heavy, Raw(d.daemon.unix) as light:
         heavy.ask("faircall.hello", "heavy")
         light.ask("faircall.hello", "light")
-        for _ in range(100):
+        for _ in range(200):
             heavy.call("echo", 1)
         light.call("echo", 1)
-        until(lambda: heavy.call("about")["level"] == 3, "a sweep")
+        charged = d.sweeps()
+        until(lambda: d.sweeps() > charged, "a sweep that finds these calls")
         long = "decay-scheduler.period-ms = 3600000\n"
         d.change(long)
-        sweeps = d.daemon.stats()["ports"][0]["sweeps"]["done"]
+        sweeps = d.sweeps()
         seen = [heavy.call("about")["level"]]
         for port in (TWO, FIFO, "scheduler.impl = 'DefaultRpcScheduler'\n", ""):
             d.change(long + port)
             seen.append(heavy.call("about")["level"])
             assert light.call("about")["level"] == 0
-        assert d.daemon.stats()["ports"][0]["sweeps"]["done"] == sweeps
+        assert d.sweeps() == sweeps
     assert seen == [3, 1, 0, 0, 3]
 
 
 def test_another_period_begins_at_once(d: Configured) -> None:
     d.change("decay-scheduler.period-ms = 3600000\n")
     d.change("decay-scheduler.period-ms = 50\n")
-    before = d.daemon.stats()["ports"][0]["sweeps"]["done"]
-    until(lambda: d.daemon.stats()["ports"][0]["sweeps"]["done"] > before + 2, "sweeps")
+    before = d.sweeps()
+    until(lambda: d.sweeps() > before + 2, "sweeps")
 
 
 class Load(threading.Thread):
@@ -282,7 +291,7 @@ def test_a_log_level_reaches_every_process(d: Configured) -> None:
 
 def test_a_flood_is_levelled_long_before_the_next_sweep(d: Configured) -> None:
     d.change("decay-scheduler.period-ms = 3600000\n")
-    sweeps = d.daemon.stats()["ports"][0]["sweeps"]["done"]
+    sweeps = d.sweeps()
     with Raw(d.daemon.tcp) as flood, Raw(d.daemon.unix) as light:
         flood.ask("faircall.hello", "flood")
         light.ask("faircall.hello", "rare")
@@ -291,7 +300,7 @@ def test_a_flood_is_levelled_long_before_the_next_sweep(d: Configured) -> None:
         light.call("echo", 1)
         until(lambda: flood.call("about")["level"] == 3, "a look")
         assert light.call("about")["level"] == 0
-    assert d.daemon.stats()["ports"][0]["sweeps"]["done"] == sweeps
+    assert d.sweeps() == sweeps
 
 
 def _wait_for_level(raw: Raw, level: int) -> None:

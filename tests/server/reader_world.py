@@ -35,6 +35,7 @@ from faircall.shm.shared import Shared
 from faircall.workers.context import Call
 from faircall.workers.handler import Handler, HandlerLimits
 
+from .. import heap
 from .reader_client import Client, rounds, tcp_pair
 from .reader_service import service_of
 
@@ -152,7 +153,8 @@ class World:
     def _new_handler(self, number: int) -> Handler:
         self.shared.expect("handler", number)
         handler = Handler(self.shared, number, self.service, self._handler_limits, self.clock)
-        handler.start()
+        with heap.left_alone():
+            handler.start()
         return handler
 
     def run(self) -> None:
@@ -269,5 +271,4 @@ class World:
         self.handoff.close()
         self.shared.doorbells.close()
         os.close(self.shared.segment.fd)
-        gc.unfreeze()
         gc.enable()

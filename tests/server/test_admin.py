@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import socket
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -11,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from faircall.server.admin.admin import open_admin_socket, run_admin
+from faircall.server.admin import admin
+from faircall.server.admin.admin import Admin, open_admin_socket, run_admin
 from faircall.server.admin.client import call_admin, fetch_stats
 from faircall.server.config import Settings
 from faircall.server.port import Port
@@ -115,10 +118,31 @@ def test_the_process_serves_until_the_server_stops_and_leaves_nothing(port: Port
         port.shared.phase.set(Phase.RUNNING, 0)
         found = fetch_stats(str(process.path))
         assert found["phase"] == "RUNNING"
-        (admin,) = [p for p in found["ports"][0]["processes"] if p["role"] == "admin"]
-        assert (admin["pid"], admin["status"]) == (process.pid, "READY")
+        (row,) = [p for p in found["ports"][0]["processes"] if p["role"] == "admin"]
+        assert (row["pid"], row["status"]) == (process.pid, "READY")
         assert process.stop() == 0
     assert list(process.path.parent.iterdir()) == []
+
+
+def test_the_end_of_the_supervisors_line_ends_it_at_once(
+    port: Port, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not at its next beat."""
+    monkeypatch.setattr(admin, "BEAT_S", 1000.0)
+    sock, path = open_admin_socket(port.settings.admin.socket)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+    async def play() -> None:
+        life = asyncio.create_task(Admin([port], sock, theirs).serve())
+        row = port.shared.row("admin")
+        while not row["beat_ns"]:
+            await asyncio.sleep(0)
+        ours.shutdown(socket.SHUT_WR)
+        await asyncio.wait_for(life, 30)
+
+    with ours, theirs, sock:
+        asyncio.run(play())
+    path.remove()
 
 
 def test_a_successor_takes_over_what_a_killed_one_left(port: Port) -> None:

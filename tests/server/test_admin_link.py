@@ -67,7 +67,6 @@ def test_a_supervisor_that_does_not_answer_is_told_of(monkeypatch: pytest.Monkey
 def test_the_end_of_the_line_is_the_last_word() -> None:
     async def scene(line: SupervisorLink, ours: socket.socket) -> None:
         ours.shutdown(socket.SHUT_WR)
-        while not line.ended:
-            await asyncio.sleep(0)
+        await line.ended.wait()
 
     play(scene)

@@ -1,18 +1,14 @@
-"""What the tests of this folder share. No property test of it is measured by the clock."""
+"""What the tests of this folder share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
 
 from faircall.workers.handler import HandlerLimits
 
 from .handler_desk import MAX_ANSWER_BYTES, Desk, Methods
-
-settings.register_profile("unhurried", deadline=None)
-settings.load_profile("unhurried")
 
 
 @pytest.fixture

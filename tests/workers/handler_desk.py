@@ -20,6 +20,8 @@ from faircall.workers.context import Call, Worker, current_call
 from faircall.workers.handler import Handler, HandlerLimits
 from faircall.workers.service import Service
 
+from .. import heap
+
 MS = 1_000_000
 MAX_ANSWER_BYTES = 150_000
 GEOMETRY = Geometry(
@@ -105,7 +107,8 @@ class Desk:
         """The first one of this number, or the successor of a dead one."""
         self.shared.expect("handler", number)
         handler = Handler(self.shared, number, self.service, self.limits, self.clock)
-        handler.start()
+        with heap.left_alone():
+            handler.start()
         return handler
 
     def put(
@@ -180,7 +183,6 @@ class Desk:
     def close(self) -> None:
         self.shared.doorbells.close()
         os.close(self.shared.segment.fd)
-        gc.unfreeze()
         gc.enable()
 
     def _answer(self, slot: int) -> tuple[int, bytes]:
