@@ -67,7 +67,8 @@ class DecayScheduler:
     service_users: tuple[str, ...] = setting(
         NAMES,
         (),
-        "Callers who are always on level 0 and whose costs count for nobody's share.",
+        "Callers who are always on level 0, or before it within `scheduler.service-users.max-share`;"
+        " their costs count for nobody's share.",
         key="decay-scheduler.service-users",
         hadoop="decay-scheduler.service-users",
         live=True,
@@ -156,7 +157,7 @@ class HistoryScheduler:
     service_users: tuple[str, ...] = setting(
         NAMES,
         (),
-        "Callers who are always on level 0.",
+        "Callers who are always on level 0, or before it within `scheduler.service-users.max-share`.",
         key="history-scheduler.service-users",
         hadoop="history-scheduler.service-users",
         live=True,
