@@ -67,7 +67,7 @@ class DecayScheduler:
     service_users: tuple[str, ...] = setting(
         NAMES,
         (),
-        "Callers who are always on level 0, or before it within `scheduler.service-users.max-share`;"
+        "Callers on level 0, or before it within `scheduler.service-users.max-share`, always;"
         " their costs count for nobody's share.",
         key="decay-scheduler.service-users",
         hadoop="decay-scheduler.service-users",
@@ -157,7 +157,7 @@ class HistoryScheduler:
     service_users: tuple[str, ...] = setting(
         NAMES,
         (),
-        "Callers who are always on level 0, or before it within `scheduler.service-users.max-share`.",
+        "Callers on level 0, or before it within `scheduler.service-users.max-share`, always.",
         key="history-scheduler.service-users",
         hadoop="history-scheduler.service-users",
         live=True,
