@@ -82,7 +82,8 @@ def _tcp(text: str, url: str) -> Address:
     if any(ord(letter) <= 32 for letter in text) or "@" in parts.netloc:
         raise _bad(text, "a host cannot hold spaces, control characters or @")
     if not parts.hostname:
-        raise _bad(text, "the host is missing")
+        meant = f"; did you mean unix:{text}?" if text.startswith("/") else ""
+        raise _bad(text, f"the host is missing{meant}")
     if parts.scheme == "http":
         return Address(parts.hostname, 80 if port is None else port, target=_target(parts))
     if not port:

@@ -29,6 +29,15 @@ def test_lists_of_mappings_are_tables_with_numbers_at_the_right() -> None:
     ]
 
 
+def test_columns_that_would_have_the_same_head_keep_their_units() -> None:
+    counted = {"throttle": [{"key": "a", "debt": 1, "debt_bytes": 2048, "held_s": 1.5}]}
+    assert text(counted) == [
+        "throttle",
+        "  key  debt  debt_bytes  held",
+        "  a       1        2KiB  1.5s",
+    ]
+
+
 def test_the_only_table_of_a_section_stands_right_below_it() -> None:
     assert text({"queue": {"waiting": 1, "levels": [{"level": 0}]}}) == [
         "queue  waiting=1",

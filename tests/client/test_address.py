@@ -35,6 +35,7 @@ def test_every_form_is_read(text: str, address: Address) -> None:
         ("tcp://localhost", "the port is missing"),
         ("tcp://localhost:0", "the port is missing"),
         (":8020", "the host is missing"),
+        ("/run/x.sock", "the host is missing; did you mean unix:/run/x.sock?"),
         ("tcp://h:80x", "Port could not be cast"),
         ("tcp://h:70000", "Port out of range"),
         ("tcp://[::1:8020", "Invalid IPv6"),

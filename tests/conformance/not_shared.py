@@ -36,7 +36,7 @@ NOT_SHARED = (
     _row(
         "multiplexer", "all_weights_zero", "construct", "a weight below 1 is an error at the start"
     ),
-    _row("multiplexer", "default_32_levels_overflow", "construct", "there are at most 15 levels"),
+    _row("multiplexer", "default_32_levels_overflow", "construct", "there are at most 14 levels"),
     _row("fair_call_queue", "weight_*", "construct", "a weight below 1 is an error at the start"),
     _row(
         "fair_call_queue",
