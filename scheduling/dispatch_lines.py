@@ -84,7 +84,7 @@ def policies_of(lines: Iterable[str]) -> Policies:
     """The sources of limits that `lines` describe; BadValue says which line is wrong, and why."""
     draft = _Draft()
     for line in lines:
-        _read(draft, " ".join(line.split()))
+        _read(draft, normal(line))
     _check_resources(draft.resources)
     return Policies(
         server=draft.server,
@@ -97,6 +97,25 @@ def policies_of(lines: Iterable[str]) -> Policies:
         defaults=Templates(**draft.defaults),
         exempt=frozenset(draft.exempt),
     )
+
+
+def normal(line: str) -> str:
+    """A line as it is compared: one space between words."""
+    return " ".join(line.split())
+
+
+def subject_of(line: str) -> str:
+    """What a line, or the part before its limits, is about; a resource goes by its name alone."""
+    subject = normal(line).partition(": ")[0].removesuffix(":")
+    resource = re.fullmatch(r"(resource \S+) of \S.*", subject)
+    return resource[1] if resource else subject
+
+
+def is_subject(text: str) -> bool:
+    """Whether a line may be about that, or lift limits of it."""
+    named = f"{text} of x" if re.fullmatch(r"resource \S+", text) else text
+    patterns = (r"exempt \S+", *(pattern for pattern, _ in _SUBJECTS))
+    return any(re.fullmatch(pattern, named) for pattern in patterns)
 
 
 def line_of(subject: str, rate: Rate) -> str:

@@ -21,46 +21,74 @@ class Throttle:
     """Budgets of what is dispatched to handlers; a limit of 0 is none."""
 
     dispatch_throttling_rate_in_msg: int = integer(
-        0, "Calls per period of the whole server.", 0, MOST_LIMIT, alias="calls"
+        0, "Calls per period of the whole server.", 0, MOST_LIMIT, alias="calls", live=True
     )
     dispatch_throttling_rate_in_byte: int = integer(
-        0, "Bytes per period of the whole server.", 0, MOST_LIMIT, alias="bytes"
+        0, "Bytes per period of the whole server.", 0, MOST_LIMIT, alias="bytes", live=True
     )
     dispatch_throttling_rate_per_topic_in_msg: int = integer(
-        0, "Calls per period of each method.", 0, MOST_LIMIT, alias="method-calls"
+        0, "Calls per period of each method.", 0, MOST_LIMIT, alias="method-calls", live=True
     )
     dispatch_throttling_rate_per_topic_in_byte: int = integer(
-        0, "Bytes per period of each method.", 0, MOST_LIMIT, alias="method-bytes"
+        0, "Bytes per period of each method.", 0, MOST_LIMIT, alias="method-bytes", live=True
     )
     dispatch_throttling_rate_per_subscription_in_msg: int = integer(
-        0, "Calls per period of each caller of each method.", 0, MOST_LIMIT, alias="caller-calls"
+        0,
+        "Calls per period of each caller of each method.",
+        0,
+        MOST_LIMIT,
+        alias="caller-calls",
+        live=True,
     )
     dispatch_throttling_rate_per_subscription_in_byte: int = integer(
-        0, "Bytes per period of each caller of each method.", 0, MOST_LIMIT, alias="caller-bytes"
+        0,
+        "Bytes per period of each caller of each method.",
+        0,
+        MOST_LIMIT,
+        alias="caller-bytes",
+        live=True,
     )
     rate_period_in_second: int = integer(
-        1, "Length of a period of the limits above.", 1, 86_400, unit="s", alias="period-s"
+        1,
+        "Length of a period of the limits above.",
+        1,
+        86_400,
+        unit="s",
+        alias="period-s",
+        live=True,
     )
     rates: tuple[str, ...] = setting(
         RATE_LINES,
         (),
         "Limits of one service, method, caller or resource, a line each; docs/pulsar.md has the"
         " grammar. They go before the limits above.",
+        live=True,
     )
-    exempt: tuple[str, ...] = setting(NAMES, (), "Methods without any limit.")
+    exempt: tuple[str, ...] = setting(NAMES, (), "Methods without any limit.", live=True)
     count_bytes_of: Literal["request", "answer", "both"] = setting(
-        choice("request", "answer", "both"), "request", "Whose bytes the limits of bytes count."
+        choice("request", "answer", "both"),
+        "request",
+        "Whose bytes the limits of bytes count.",
+        live=True,
     )
     paced: bool = setting(
         FLAG,
         False,
         "Spread a period's calls over it, instead of as soon as it begins: the same totals.",
+        live=True,
     )
     dry_run: bool = setting(
-        FLAG, False, "Count what the limits would hold, in `faircall stats`, and hold nothing."
+        FLAG,
+        False,
+        "Count what the limits would hold, in `faircall stats`, and hold nothing.",
+        live=True,
     )
     dispatch_throttling_on_batch_message_enabled: bool = setting(
-        FLAG, False, "A JSON-RPC batch counts as one call for each of its methods.", alias="batches"
+        FLAG,
+        False,
+        "A JSON-RPC batch counts as one call for each of its methods.",
+        alias="batches",
+        live=True,
     )
     precise_dispatcher_flow_control: bool = setting(
         FLAG,
@@ -68,6 +96,7 @@ class Throttle:
         "Accepted for Pulsar's sake, and always so: every call is charged before it is dispatched."
         " As in Pulsar, not together with the key above.",
         alias="precise",
+        live=True,
     )
     max_callers: int = integer(
         1024,

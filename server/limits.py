@@ -7,7 +7,7 @@ of `scheduling.dispatch_lines`. Whoever needs them keeps them decoded, and looks
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,7 +17,6 @@ from ..scheduling.dispatch_rate import NONE
 from ..shm import limiters as rows
 from ..shm.limiters import Kind, Terms, key_of, kind_of, number_of
 from ..shm.names import Names
-from ..shm.shared import Shared
 
 COUNTED = {
     "request": rows.REQUEST,
@@ -188,23 +187,6 @@ class Limits:
             debt_periods=rate.max_debt_periods,
             flags=flags,
         )
-
-
-def put_in_force(shared: Shared, switches: Switches, lines: Iterable[str], now_ns: int) -> Limits:
-    """These rates from now on: every row that there is pays with its old limits first.
-
-    May be repeated after a death in it. BadValue, RatesTooLong: nothing is changed.
-    """
-    text = "\n".join([switches.line(), *lines])
-    limits, limiters = Limits(shared.names, 0, text), shared.table.limiters
-    with shared.table.queue_lock:
-        limits.version = shared.rates.write(text)
-        for row in limiters.used_rows():
-            at = limiters.at(row)
-            key = Key(limiters.q[at + rows.L_KEY], limiters.q[at + rows.L_CALLER])
-            limiters.apply(row, limits.terms_of(key), limits.version, now_ns)
-            shared.table.held.look(at)
-    return limits
 
 
 def _number(name: str) -> int:

@@ -17,9 +17,8 @@ from ..shm.segment import SHM_FOLDER, SegmentError
 from ..shm.shared import Shared
 from .acceptor.handoff import Handoff
 from .acceptor.listeners import close_all, open_listeners
-from .limits import put_in_force
 from .supervisor.failures import CannotStart
-from .throttle import lines_of, switches_of
+from .throttle import follow_settings
 
 if TYPE_CHECKING:
     from .config import PortSettings, Settings
@@ -44,9 +43,7 @@ class Port:
         self._addresses = [listener.address for listener in self.listeners]
         try:
             self.shared = Shared(geometry_of(settings, ipc), policy_of(settings, ipc))
-            if lines := lines_of(settings.throttle):
-                switches = switches_of(settings.throttle)
-                put_in_force(self.shared, switches, lines, self.created_ns)
+            follow_settings(self.shared, settings, self.created_ns)
         except (SegmentError, ValueError, OSError) as error:
             close_all(self.listeners)
             raise CannotStart(f"port {self.number}: {error}") from error
@@ -202,9 +199,10 @@ def limiter_rows(settings: Settings) -> int:
     """Of callers, of methods, of what callers without a row of their own share, and of whatever a
     line is about; services are no more than methods."""
     throttle = settings.throttle
+    named = len(throttle.rates) + len(settings.set_rates.lines)
     return min(
         MOST_LIMITERS,
-        throttle.max_callers + 3 * settings.limits.methods + len(throttle.rates) + SPARE_LIMITERS,
+        throttle.max_callers + 3 * settings.limits.methods + named + SPARE_LIMITERS,
     )
 
 

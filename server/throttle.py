@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..scheduling.dispatch_lines import line_of
 from ..scheduling.dispatch_policies import Rate
+from ..shm.shared import Shared
 from .limits import Switches
+from .rates_in_force import put_in_force
 
 if TYPE_CHECKING:
+    from .config import Settings
     from .config_throttle import Throttle
 
 
@@ -23,8 +27,19 @@ def switches_of(throttle: Throttle) -> Switches:
     )
 
 
-def lines_of(throttle: Throttle) -> tuple[str, ...]:
-    """All limits, a line each; none: nothing is throttled."""
+def follow_settings(shared: Shared, settings: Settings, now_ns: int) -> None:
+    """The rates of `settings` from now on; a second time changes nothing. BadValue, RatesTooLong.
+
+    Where there never was a rate nothing is stored, and so nobody looks any up.
+    """
+    lines = lines_of(settings.throttle, settings.set_rates.lines)
+    if lines or shared.segment.q[shared.rates.version_word]:
+        put_in_force(shared, switches_of(settings.throttle), lines, now_ns)
+
+
+def lines_of(throttle: Throttle, set_lines: Sequence[str] = ()) -> tuple[str, ...]:
+    """All limits, a line each, those that an administrator has set last; none: nothing is
+    throttled."""
     defaults = (
         (
             "server",
@@ -48,6 +63,7 @@ def lines_of(throttle: Throttle) -> tuple[str, ...]:
         for about, calls, size in defaults
         if calls or size
     ]
-    if not lines and not throttle.rates:
+    if not lines and not throttle.rates and not set_lines:
         return ()
-    return (*lines, *throttle.rates, *(f"exempt {method}" for method in throttle.exempt))
+    exempt = (f"exempt {method}" for method in throttle.exempt)
+    return (*lines, *throttle.rates, *exempt, *set_lines)

@@ -159,13 +159,14 @@ class Limiters:
         q[at + L_KEY] = key  # <- the row exists
         return row
 
-    def give_away(self, named: Slots, now_ns: int) -> int:
+    def give_away(self, named: Slots, now_ns: int, *, anybodys: bool = False) -> int:
         """Free rows of callers that a new one would not differ from; how many (queue lock held).
 
-        `named` are the rows that slots name, staged ones too.
+        `named` are the rows that slots name, staged ones too. `anybodys`: rows of no caller, too.
         """
         rows, freed = self.rows, 0
-        idle = (rows[:, L_CALLER] != 0) & (rows[:, L_LOOKED] + np.uint64(KEPT_NS) <= now_ns)
+        theirs = rows[:, L_KEY] != 0 if anybodys else rows[:, L_CALLER] != 0
+        idle = theirs & (rows[:, L_LOOKED] + np.uint64(KEPT_NS) <= now_ns)
         idle &= ~rows[:, [L_HELD, L_OPENED, L_RUNNING]].any(axis=1)
         idle[named] = False
         for row in np.flatnonzero(idle).tolist():

@@ -113,6 +113,15 @@ class CallBook:
         """Whether a handler has claimed the call in `slot`, at this moment."""
         return self._state(slot) not in (states.FREE, states.QUEUED, states.HELD)
 
+    def waiting_row(self, slot: int) -> int:
+        """The row of the method of the call in `slot`; -1 if it does not wait in the queue."""
+        if self._state(slot) != states.QUEUED:
+            return -1
+        return self.method_row(slot)
+
+    def method_row(self, slot: int) -> int:
+        return self._q[self._slot0 + slot * SLOT_WORDS + _CALL] & 0xFFFF_FFFF
+
     def answer(self, slot: int) -> tuple[int, bytes]:
         """(status, body) of a TAKEN slot."""
         q, own = self._q, self._slot0 + slot * SLOT_WORDS

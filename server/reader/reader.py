@@ -63,6 +63,8 @@ class Reader:
         self._sources = Sources()
         self._watched: dict[int, Callable[[], None]] = {}
         self._build(settings)
+        self._rates = shared.rates.version_word
+        self._rates_known = shared.segment.q[self._rates]
         self._table.follow_policy()
         self._log_level = LogLevel(shared)
         self._listen(handoff)
@@ -175,6 +177,8 @@ class Reader:
         answers = self._collect() if self._table.has_answers(self.number) else 0
         if now_ns >= self.book.next_deadline_ns:
             self._withdrawals.expire(now_ns)
+        if self._q[self._rates] != self._rates_known:
+            self._follow_rates(now_ns)
         self._timeouts.check(now_ns)
         clients.settle(now_ns)
         self._q[self._connections] = len(clients.by_fd)
@@ -231,6 +235,17 @@ class Reader:
                 return
             for fd in fds:
                 self.clients.adopt(socket.socket(fileno=fd), now_ns)
+
+    def _follow_rates(self, now_ns: int) -> None:
+        """Calls that wait since before fall under the rates that are in force now."""
+        self._rates_known = self._q[self._rates]
+        staging = self._staging
+        waiting = [
+            (slot, staging.method_name(row), row, pending.caller)
+            for slot, pending in self.book.calls.items()
+            if (row := self.book.waiting_row(slot)) >= 0
+        ]
+        self.book.throttle.name_again(waiting, now_ns)
 
     def close(self) -> None:
         """Give back its descriptors: for programs that outlive it."""

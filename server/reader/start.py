@@ -19,7 +19,6 @@ from ..port import service_users
 from ..settings import processors
 from ..settings.trusted_peers import trusted_peers, trusted_proxies
 from ..supervisor.failures import CannotStart
-from ..throttle import lines_of
 from ..wire.limits import WireLimits
 from .backoff import BackOffRules
 from .caller_rules import CallerRules
@@ -184,12 +183,10 @@ def _client_limits(settings: Settings) -> ClientLimits:
 
 
 def _admission_limits(settings: Settings) -> AdmissionLimits:
-    limits, frames_above = settings.limits, settings.limits.frame_only_above_bytes
-    if lines_of(settings.throttle):  # what is called must be known, or long requests had no limit
-        frames_above = limits.max_message_bytes
+    limits = settings.limits
     return AdmissionLimits(
         max_message_bytes=limits.max_message_bytes,
-        frame_only_above_bytes=frames_above,
+        frame_only_above_bytes=limits.frame_only_above_bytes,
         max_batch=limits.max_batch,
         max_depth=limits.max_depth,
         max_id_bytes=limits.max_id_bytes,

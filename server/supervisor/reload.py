@@ -24,8 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..log import MAX_TEXT_CHARS, Long
 from ..port import Port, policy_of
+from ..rates_in_force import check as check_rates
 from ..settings.changes import Change, Changes, merge
 from ..settings.declaration import ConfigError
+from ..throttle import lines_of, switches_of
 from .failures import one_line
 
 if TYPE_CHECKING:
@@ -101,9 +103,21 @@ class Reloads:
         settings, changes = merge(self.settings, read, rooms)
         for ipc in settings.ports.values():
             policy_of(settings, ipc)  # ValueError
+        self._check_rates(settings)
         for note in read.notes:
             log.warning("configuration", {"note": note})
         return settings, changes
+
+    def _check_rates(self, settings: Settings) -> None:
+        """ConfigError if a running segment cannot take the rates of `settings`."""
+        throttle = settings.throttle
+        lines = lines_of(throttle, settings.set_rates.lines)
+        try:
+            for port in self._ports:
+                geometry = port.shared.geometry
+                check_rates(geometry, throttle.max_callers, switches_of(throttle), lines)
+        except ValueError as error:
+            raise ConfigError(f"throttle.rates: {error}") from None
 
     def _put_in_force(self, settings: Settings, changes: Changes) -> None:
         self.settings = settings

@@ -13,7 +13,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from faircall.scheduling.dispatch_lines import line_of
-from faircall.server.limits import Switches, put_in_force
+from faircall.server.limits import Switches
+from faircall.server.rates_in_force import put_in_force
 from faircall.server.reader.throttle import Throttle
 from faircall.shm import states
 from faircall.shm.layout import SLOT, Geometry, word_of

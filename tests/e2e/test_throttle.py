@@ -10,15 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from ..daemon import PROBE, SERVICES, Daemon
+from faircall.server.admin.client import refresh_call_queue
+
+from ..daemon import PROBE, SERVICES, Daemon, until
 from ..raw import Raw, request
 from .conftest import Serve
+from .gates import Gate
 
 pytestmark = pytest.mark.slow
 
 STAMPS = SERVICES / "stamps.py"
 S = 1_000_000_000
 LIMIT, CALLERS, CALLS = 50, 4, 40
+SHORT = {"timeout_ms": 5000}
 
 
 def configured(folder: Path, *lines: str) -> tuple[str, str]:
@@ -111,3 +115,69 @@ def test_a_cap_lets_as_many_run_at_once_as_it_says(serve: Serve, tmp_path: Path)
     with Raw(daemon.tcp, "lines") as raw:
         raw.send(*[request("about", id=id_) for id_ in range(1, 101)])
         assert sorted(raw.receive()["id"] for _ in range(100)) == list(range(1, 101))
+
+
+def reload_with(daemon: Daemon, folder: Path, *lines: str) -> list[str]:
+    """The keys that a reload has applied."""
+    configured(folder, *lines)
+    changed = refresh_call_queue(str(daemon.admin_socket))
+    assert changed["needs_restart"] == []
+    return [change["key"] for change in changed["applied"]]
+
+
+def test_a_reload_limits_a_server_that_had_no_limit_and_lifts_it_again(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """Calls that wait since before are limited, too; the same again gives no fresh quota."""
+    daemon = serve(STAMPS, "--handlers", "1", *configured(tmp_path))
+    with Raw(daemon.tcp, "lines") as raw:
+        assert raw.call("claimed_ns") > 0
+        assert daemon.stats()["ports"][0]["throttle"] == []
+        limit = "rates = ['method claimed_ns: calls=3 period-s=3600']"
+        assert reload_with(daemon, tmp_path, limit) == ["throttle.rates"]
+        raw.send(*[request("claimed_ns", id=id_, meta=SHORT) for id_ in range(3)])
+        assert all("result" in raw.receive() for _ in range(3))
+        assert reload_with(daemon, tmp_path, limit) == []
+        assert reload_with(daemon, tmp_path, limit, "paced = false", "calls = 999") != []
+        error = raw.ask("claimed_ns", meta={"timeout_ms": 1000})["error"]
+        assert error["data"]["reason"] == "throttled"
+        more = "rates = ['method claimed_ns: calls=4 period-s=3600']"
+        reload_with(daemon, tmp_path, more)
+        assert "result" in raw.ask("claimed_ns"), "three of the four were used"
+        assert "error" in raw.ask("claimed_ns", meta={"timeout_ms": 1000})
+        reload_with(daemon, tmp_path)
+        assert "result" in raw.ask("claimed_ns")
+
+
+def test_calls_that_wait_are_limited_and_held_ones_let_go(serve: Serve, tmp_path: Path) -> None:
+    daemon, gate = serve(PROBE, "--handlers", "1", *configured(tmp_path)), Gate(tmp_path)
+    with Raw(daemon.tcp, "lines") as raw, Raw(daemon.tcp, "lines") as other:
+        raw.send(request("hold", gate.path, id=0))
+        gate.wait_for_call()
+        raw.send(*[request("echo", id_, id=id_) for id_ in range(1, 9)])
+        until(lambda: daemon.stats()["ports"][0]["queue"]["waiting"] == 8)
+        reload_with(daemon, tmp_path, "rates = ['method echo: calls=2 period-s=3600']")
+        until(lambda: daemon.stats()["ports"][0]["throttle"], "the reader's look")
+        assert raw.call("rpc.ping"), "its pass is over"
+        gate.open()
+        assert [raw.receive()["id"] for _ in range(3)] == [0, 1, 2]
+        assert other.call("pid") > 0
+        assert daemon.stats()["ports"][0]["throttle"][0]["held"] == 6
+        reload_with(daemon, tmp_path)
+        assert [raw.receive()["id"] for _ in range(6)] == [3, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.fault
+def test_a_janitor_that_dies_leaves_the_rates_to_its_successor(
+    serve: Serve, tmp_path: Path
+) -> None:
+    daemon = serve(PROBE, "--handlers", "1", *configured(tmp_path))
+    with Raw(daemon.tcp, "lines") as raw:
+        reload_with(daemon, tmp_path, "rates = ['method echo: calls=1 period-s=3600']")
+        assert raw.call("echo", 1) == 1
+        before = daemon.child("janitor")
+        os.kill(before, signal.SIGKILL)
+        until(lambda: daemon.children().get("janitor", [before])[0] != before)
+        reload_with(daemon, tmp_path, "rates = ['method echo: calls=2 period-s=3600']")
+        assert raw.call("echo", 2) == 2
+        assert "error" in raw.ask("echo", 3, meta={"timeout_ms": 1000})

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from faircall.server.limits import Switches, put_in_force
+from faircall.server.limits import Switches
+from faircall.server.rates_in_force import put_in_force
 from faircall.shm.budgets import W_BUDGET
 from faircall.shm.columns import Counter
 from faircall.shm.limiters import HANDLER, L_KEY, L_USED, Kind, key_of, kind_of
