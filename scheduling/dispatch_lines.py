@@ -118,6 +118,12 @@ def is_subject(text: str) -> bool:
     return any(re.fullmatch(pattern, named) for pattern in patterns)
 
 
+def rate_of(line: str) -> Rate:
+    """The limits of a line that is right; none of an exemption."""
+    limits = normal(line).partition(": ")[2]
+    return _rate(limits, line)
+
+
 def line_of(subject: str, rate: Rate) -> str:
     """The line for a rate."""
     fresh = Rate()

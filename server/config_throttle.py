@@ -11,7 +11,7 @@ from typing import Literal
 
 from ..scheduling.dispatch_rate import MOST_LIMIT
 from .settings.declaration import integer, setting
-from .settings.kinds import FLAG, choice
+from .settings.kinds import FLAG, TEXT, choice
 from .settings.lists import NAMES
 from .settings.rates import RATE_LINES
 
@@ -97,6 +97,11 @@ class Throttle:
         " As in Pulsar, not together with the key above.",
         alias="precise",
         live=True,
+    )
+    state_file: str = setting(
+        TEXT,
+        "",
+        "Keeps what `faircall throttle set` has set over a restart; without one it is forgotten.",
     )
     max_callers: int = integer(
         1024,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..scheduling.dispatch_lines import line_of
@@ -14,6 +14,8 @@ from .rates_in_force import put_in_force
 if TYPE_CHECKING:
     from .config import Settings
     from .config_throttle import Throttle
+
+SET = "set"
 
 
 def switches_of(throttle: Throttle) -> Switches:
@@ -40,30 +42,35 @@ def follow_settings(shared: Shared, settings: Settings, now_ns: int) -> None:
 def lines_of(throttle: Throttle, set_lines: Sequence[str] = ()) -> tuple[str, ...]:
     """All limits, a line each, those that an administrator has set last; none: nothing is
     throttled."""
-    defaults = (
-        (
-            "server",
-            throttle.dispatch_throttling_rate_in_msg,
-            throttle.dispatch_throttling_rate_in_byte,
-        ),
-        (
-            "each method",
-            throttle.dispatch_throttling_rate_per_topic_in_msg,
-            throttle.dispatch_throttling_rate_per_topic_in_byte,
-        ),
-        (
-            "callers of each method",
-            throttle.dispatch_throttling_rate_per_subscription_in_msg,
-            throttle.dispatch_throttling_rate_per_subscription_in_byte,
-        ),
-    )
-    period_s = throttle.rate_period_in_second
-    lines = [
-        line_of(about, Rate(calls=calls or -1, bytes=size or -1, period_s=period_s))
-        for about, calls, size in defaults
-        if calls or size
-    ]
-    if not lines and not throttle.rates and not set_lines:
-        return ()
-    exempt = (f"exempt {method}" for method in throttle.exempt)
-    return (*lines, *throttle.rates, *exempt, *set_lines)
+    lines = [line for line, _ in sourced_lines(throttle, set_lines)]
+    return tuple(lines) if any(not line.startswith("exempt ") for line in lines) else ()
+
+
+def sourced_lines(throttle: Throttle, set_lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """All lines, with where each comes from: a key, or SET."""
+    defaults = {"server": "", "each method": "method-", "callers of each method": "caller-"}
+    for about, prefix in defaults.items():
+        calls, size = (_default(throttle, prefix + what) for what in ("calls", "bytes"))
+        if calls or size:
+            period_s = throttle.rate_period_in_second
+            line = line_of(about, Rate(calls=calls or -1, bytes=size or -1, period_s=period_s))
+            yield line, f"throttle.{prefix}{'calls' if calls else 'bytes'}"
+    for line in throttle.rates:
+        yield line, "throttle.rates"
+    for method in throttle.exempt:
+        yield f"exempt {method}", "throttle.exempt"
+    for line in set_lines:
+        yield line, SET
+
+
+def _default(throttle: Throttle, alias: str) -> int:
+    """The value of the key with this plain name."""
+    limits = {
+        "calls": throttle.dispatch_throttling_rate_in_msg,
+        "bytes": throttle.dispatch_throttling_rate_in_byte,
+        "method-calls": throttle.dispatch_throttling_rate_per_topic_in_msg,
+        "method-bytes": throttle.dispatch_throttling_rate_per_topic_in_byte,
+        "caller-calls": throttle.dispatch_throttling_rate_per_subscription_in_msg,
+        "caller-bytes": throttle.dispatch_throttling_rate_per_subscription_in_byte,
+    }
+    return limits[alias]

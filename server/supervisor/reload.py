@@ -32,6 +32,7 @@ from .failures import one_line
 
 if TYPE_CHECKING:
     from ..config import Settings
+    from ..set_rates import SetRates
     from .roster import Roster
 
 log = logging.getLogger("faircall.supervisor")
@@ -49,6 +50,7 @@ class Reload:
     changes: Changes
     ports: set[int]
     reply: Reply
+    answer: dict[str, Any] | None = None  # of rates that were set; None: what the changes are
 
 
 class Reloads:
@@ -86,6 +88,26 @@ class Reloads:
             self._unanswered.append(Reload(self._version, changes, touched, reply))
             self._order(touched)
             self._finish()
+
+    def change_rates(
+        self,
+        rates: SetRates,
+        keep: Callable[[], None],
+        answer: dict[str, Any],
+        reply: Reply,
+    ) -> None:
+        """Go by other rates of an administrator, once `keep` has kept them; `reply` gets `answer`
+        when they are in force. ConfigError: nothing is changed."""
+        if self._roster.stopping:
+            raise ConfigError("rates cannot be changed: the server stops")
+        settings = dataclasses.replace(self.settings, set_rates=rates)
+        self._check_rates(settings)
+        keep()
+        self._version += 1
+        self._put_in_force(settings, Changes())
+        touched = {port.number for port in self._ports}
+        self._unanswered.append(Reload(self._version, Changes(), set(touched), reply, answer))
+        self._order(touched)
 
     def answered(self, port: int, version: int) -> None:
         """That port's janitor has put the settings of `version` in force."""
@@ -139,6 +161,10 @@ class Reloads:
         for reload in [reload for reload in self._unanswered if not reload.ports]:
             self._unanswered.remove(reload)
             changes = reload.changes
+            if reload.answer is not None:
+                log.info("rates changed", reload.answer)
+                reload.reply(reload.answer)
+                continue
             fields = {
                 "applied": [str(change) for change in changes.applied],
                 "unchanged": len(changes.unchanged),

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from ..admin.link import ORDER as ORDERS
 from ..admin.link import REFRESH as ASKS
 from ..admin.link import REFRESHED as ANSWERS
 from ..admin.link import SETTINGS as TELLS
@@ -29,12 +30,15 @@ from .watch import SILENT
 
 log = logging.getLogger("faircall.supervisor")
 
+Reply = Callable[[dict[str, Any]], None]
+
 
 class Roster:
     """`failed(child, message)` is told of each process that ended before it was ready.
 
     `refreshed(port, version)`: that port's janitor has put settings in force. `asked(reply)`: an
-    administrator wants them read again, and `reply` takes the outcome.
+    administrator wants them read again, and `reply` takes the outcome. `ordered` maps verbs to what
+    carries them out, with their parameters and `reply`.
     """
 
     def __init__(
@@ -49,7 +53,8 @@ class Roster:
         self.reaps = {port.number: Reaps() for port in ports}
         self.stopping = False  # whoever ends now was meant to
         self.refreshed: Callable[[int, int], None] = lambda port, version: None
-        self.asked: Callable[[Callable[[dict[str, Any]], None]], None] = lambda reply: None
+        self.asked: Callable[[Reply], None] = lambda reply: None
+        self.ordered: dict[str, Callable[[dict[str, Any], Reply], None]] = {}
 
     def _places(self, port: Port) -> Iterator[Child]:
         """The children of `port`, in the order in which they are started; admin is the first's."""
@@ -129,6 +134,9 @@ class Roster:
                 self._refreshed(child.port, int(message.removeprefix(REFRESHED)))
             elif message.startswith(ASKS) and child.role == "admin":
                 self.asked(partial(_reply, process, message.removeprefix(ASKS)))
+            elif message.startswith(ORDERS) and child.role == "admin":
+                number, verb, params = message.removeprefix(ORDERS).split(b" ", 2)
+                self.ordered[verb.decode()](json.loads(params), partial(_reply, process, number))
         if message is not None:
             self._sources.remove(process.channel.fileno())
 

@@ -20,6 +20,7 @@ from . import ending
 from .children import Child
 from .failures import CANNOT_START, CUT_OFF
 from .lifecycle import WANTED, ChildState, Event, following
+from .rate_orders import RateOrders
 from .reload import Reloads
 from .roles import Body
 from .roster import Roster
@@ -58,6 +59,8 @@ class Supervisor:
         self._watch = Watch(settings)
         self._reloads = Reloads(settings, ports, self._roster, read_again, self._adopt)
         self._roster.refreshed, self._roster.asked = self._reloads.answered, self._reloads.begin
+        rates = RateOrders(self._reloads)
+        self._roster.ordered = {"set_rate": rates.set, "remove_rate": rates.remove}
         self._entered_ns = 0
         self._because = Event.READY
         self._quiet = 0  # checks in a row that found nothing in flight

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 from collections import Counter
@@ -11,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from faircall.server.admin.client import refresh_call_queue
+from faircall.server.cli import main
 
-from ..daemon import PROBE, SERVICES, Daemon, until
+from ..daemon import PROBE, SERVICES, Daemon, launch, serving, until
 from ..raw import Raw, request
 from .conftest import Serve
 from .gates import Gate
@@ -181,3 +183,65 @@ def test_a_janitor_that_dies_leaves_the_rates_to_its_successor(
         reload_with(daemon, tmp_path, "rates = ['method echo: calls=2 period-s=3600']")
         assert raw.call("echo", 2) == 2
         assert "error" in raw.ask("echo", 3, meta={"timeout_ms": 1000})
+
+
+def command(daemon: Daemon, capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:
+    """Exit status of a command to the daemon, and what it printed."""
+    capsys.readouterr()
+    status = main([*args, "--to", str(daemon.admin_socket)])
+    said = capsys.readouterr()
+    return status, said.out + said.err
+
+
+def test_rates_are_set_explained_removed_and_kept(
+    serve: Serve, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = tmp_path / "state.json"
+    config = configured(tmp_path, f"state-file = '{state}'", "caller-calls = 7")
+    limit = ("--level", "method", "--method", "echo", "--calls", "2", "--period", "3600")
+    with serving(tmp_path / "first", PROBE, "--handlers", "2", *config) as daemon:
+        assert command(daemon, capsys, "throttle", "set", *limit) == (
+            0,
+            "set: method echo: calls=2 period-s=3600 (version 1)\n",
+        )
+        refresh_call_queue(str(daemon.admin_socket))
+        with Raw(daemon.tcp, "lines") as raw:
+            assert [raw.call("echo", n) for n in range(2)] == [0, 1]
+            assert "error" in raw.ask("echo", 3, meta={"timeout_ms": 1000})
+            caller = raw.call("about")["user"]
+        status, said = command(daemon, capsys, "throttle", "explain", "echo", caller, "--json")
+        (port,) = json.loads(said)["ports"]
+        pair, method = sorted(port["limits"], key=lambda limit: str(limit["source"]))[::-1]
+        assert (status, method["source"], pair["source"]) == (0, "set", "throttle.caller-calls")
+        assert (method["used"], method["limit"], method["refused"]) == (2, 2, 1)
+        assert port["opens_in_s"] == method["opens_in_s"] > 1
+        status, said = command(
+            daemon,
+            capsys,
+            "throttle",
+            "set",
+            "--level",
+            "method",
+            "--method",
+            "ech",
+            "--calls",
+            "1",
+        )
+        assert (status, "method 'ech' is not served; known is echo" in said) == (2, True)
+    with serving(tmp_path / "second", PROBE, "--handlers", "2", *config) as daemon:
+        status, said = command(daemon, capsys, "throttle", "get", "--json")
+        assert json.loads(said) == {
+            "version": 1,
+            "rates": [
+                {"source": "throttle.caller-calls", "rate": "callers of each method: calls=7"},
+                {"source": "set", "rate": "method echo: calls=2 period-s=3600"},
+            ],
+        }
+        with Raw(daemon.tcp, "lines") as raw:
+            assert [raw.call("echo", n) for n in range(2)] == [0, 1]
+            status, _ = command(daemon, capsys, "throttle", "remove", *limit[:4])
+            assert (status, raw.call("echo", 3)) == (0, 3)
+    state.write_text("{}")
+    broken = launch(tmp_path / "third", PROBE, *config)
+    assert broken.wait() == 2
+    assert "mend it, or move it away" in broken.log

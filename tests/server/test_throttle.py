@@ -160,3 +160,31 @@ def test_callers_without_a_row_of_their_own_share_one(throttled: Callable[..., W
     clients[2].send(call("echo", [2], 3))
     world.run()
     assert kinds(world) == ["OTHERS", "PAIR"], "the two idle rows made room"
+
+
+def test_a_row_that_was_made_by_other_rates_is_renewed_by_who_names_it(
+    throttled: Callable[..., World],
+) -> None:
+    """As of a janitor that died before it was there."""
+    world = throttled("server: calls=2")
+    client = world.connect()
+    client.send(call("echo", [1], 1))
+    world.run()
+    with world.shared.table.queue_lock:  # the text, and nothing after it
+        text = world.shared.rates.read()[1].replace("calls=2", "calls=3")
+        world.shared.rates.write(text)
+    client.send(b"".join(call("echo", [id_], id_) for id_ in range(2, 6)))
+    world.run()
+    assert ids(client.answers()) == [1, 2, 3]
+
+
+def test_a_full_table_makes_room_of_rows_that_nobody_uses(throttled: Callable[..., World]) -> None:
+    world = throttled("server: calls=9")
+    client = world.connect()
+    for number in range(2 * GEOMETRY.limiters):
+        line = f"resource r{number} of echo: calls=9"
+        put_in_force(world.shared, Switches(), [line], world.now_ns)
+        client.send(call("echo", [number], number))
+        world.run()
+        world.pass_ms(2000)
+    assert len(client.answers()) == 2 * GEOMETRY.limiters
