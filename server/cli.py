@@ -14,6 +14,7 @@ import click
 from .. import __version__
 from .cli_admin import reload_settings, stats
 from .cli_call import call
+from .cli_cancel import cancel
 from .cli_options import (
     DocumentsSettings,
     Exit,
@@ -33,7 +34,7 @@ def cli() -> None:
     """Serve Python functions as JSON-RPC 2.0, fair to every caller."""
 
 
-for command in (call, stats, reload_settings, throttle):
+for command in (call, stats, reload_settings, throttle, cancel):
     cli.add_command(command)
 
 

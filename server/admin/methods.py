@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ... import __version__
 from ...shm.layout import HEADER
 from ...workers.errors import INVALID_PARAMS, RpcError
+from .cancel import CancelMethod
 from .rates import Order, RateMethods
 from .stats import PortStats
 
@@ -102,6 +103,7 @@ def _orders(ports: Sequence[Port], order: Order) -> dict[str, AdminMethod]:
         "faircall.get_dispatch_rate": rates.get,
         "faircall.remove_dispatch_rate": rates.remove,
         "faircall.explain_dispatch_rate": rates.explain,
+        "faircall.cancel": CancelMethod(order),
     }
 
 

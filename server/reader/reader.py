@@ -26,11 +26,13 @@ from .authentication import Authentication
 from .builtins import Builtins
 from .callbook import CallBook
 from .callers import Callers
+from .cancel_order import Cancelled, CancelOrder
 from .clients import Clients
 from .connections import Connections
 from .ending import Ending
 from .enqueuer import Enqueuer
 from .intake import Intake
+from .rate_changes import RateChanges
 from .replies import Replies
 from .settings import LiveSettings, ReaderSettings
 from .sources import Events, Sources
@@ -63,8 +65,6 @@ class Reader:
         self._sources = Sources()
         self._watched: dict[int, Callable[[], None]] = {}
         self._build(settings)
-        self._rates = shared.rates.version_word
-        self._rates_known = shared.segment.q[self._rates]
         self._table.follow_policy()
         self._log_level = LogLevel(shared)
         self._listen(handoff)
@@ -77,6 +77,7 @@ class Reader:
         decoder = _decoder(live.admission_limits)
         self.book = book = CallBook(shared, number)
         shared.names.no_strangers = live.service_users
+        self._rate_changes = RateChanges(shared, book)
         replies = Replies(counts, settings.wire_limits.busy_http_status, decoder)
         self._arrivals = arrivals = Arrivals(shared, index, settings.costs, backoff.charge_refused)
         self.enqueuer = enqueuer = Enqueuer(shared, counts, book, replies, arrivals, backoff)
@@ -130,6 +131,12 @@ class Reader:
         self.enqueuer.configure(live.backoff_rules)
         self._turn = min(live.limits.calls_per_pass, self._table.slots_per_reader)
 
+    def cancel(self, order: CancelOrder) -> Cancelled:
+        """Answer calls "cancelled" for an administrator; how many."""
+        found = self._withdrawals.cancel_all(order)
+        self.clients.settle(self._clock())
+        return found
+
     def watch(self, fd: int, call: Callable[[], None]) -> None:
         """Call `call` whenever `fd` is readable or at its end, until it is not watched any more."""
         self._watched[fd] = call
@@ -177,8 +184,7 @@ class Reader:
         answers = self._collect() if self._table.has_answers(self.number) else 0
         if now_ns >= self.book.next_deadline_ns:
             self._withdrawals.expire(now_ns)
-        if self._q[self._rates] != self._rates_known:
-            self._follow_rates(now_ns)
+        self._rate_changes.look(now_ns)
         self._timeouts.check(now_ns)
         clients.settle(now_ns)
         self._q[self._connections] = len(clients.by_fd)
@@ -235,17 +241,6 @@ class Reader:
                 return
             for fd in fds:
                 self.clients.adopt(socket.socket(fileno=fd), now_ns)
-
-    def _follow_rates(self, now_ns: int) -> None:
-        """Calls that wait since before fall under the rates that are in force now."""
-        self._rates_known = self._q[self._rates]
-        staging = self._staging
-        waiting = [
-            (slot, staging.method_name(row), row, pending.caller)
-            for slot, pending in self.book.calls.items()
-            if (row := self.book.waiting_row(slot)) >= 0
-        ]
-        self.book.throttle.name_again(waiting, now_ns)
 
     def close(self) -> None:
         """Give back its descriptors: for programs that outlive it."""

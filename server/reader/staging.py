@@ -87,10 +87,6 @@ class Staging:
         self.lanes.know(name, row)
         return row
 
-    def method_name(self, row: int) -> str:
-        """Of a method that was called."""
-        return self._method_names.get(row, UNDECODED_METHOD)
-
     @property
     def has_rates(self) -> bool:
         """Whether there is, or was, any rate."""
@@ -145,7 +141,8 @@ class Staging:
             return
         pending.caller = caller = who.user or who.caller.name
         if q[self._rates]:
-            self._throttle.name(slot, self.method_name(row), row, caller, pending.batch, now_ns)
+            name = self._method_names.get(row, UNDECODED_METHOD)
+            self._throttle.name(slot, name, row, caller, pending.batch, now_ns)
         self._enqueuer.staged.append((slot, place))
         if pending.connection:
             pending.connection.calls.add(slot)

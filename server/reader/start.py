@@ -1,10 +1,12 @@
 """The start of a reader process: what it needs, taken from the settings of its port.
 
-Its channel may bring others later: the supervisor's settings, pickled, the last of which count.
+Its channel may bring others later: the supervisor's settings, pickled, the last of which count; and
+orders to cancel calls.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
@@ -22,6 +24,7 @@ from ..supervisor.failures import CannotStart
 from ..wire.limits import WireLimits
 from .backoff import BackOffRules
 from .caller_rules import CallerRules
+from .cancel_order import CancelOrder, answer_of
 from .client_limits import ClientLimits
 from .lanes import ReservedCalls
 from .pair_file import FileUnusable, PairFile
@@ -66,7 +69,7 @@ def take_settings_from(channel: socket.socket, port: Port, reader: Reader) -> No
 
 
 def _hear(reader: Reader, port: Port, channel: socket.socket) -> None:
-    """The supervisor says what to go by from now on, or nothing more."""
+    """The supervisor says what to go by from now on, what to cancel, or nothing more."""
     try:
         message = channel.recv(LONGEST_MESSAGE)
     except BlockingIOError:
@@ -76,8 +79,13 @@ def _hear(reader: Reader, port: Port, channel: socket.socket) -> None:
     if not message:
         reader.unwatch(channel.fileno())
         return
-    settings: Settings = pickle.loads(message)  # the supervisor's own
-    port.refresh(settings)
+    told: Settings | CancelOrder = pickle.loads(message)  # the supervisor's own
+    if isinstance(told, CancelOrder):
+        found = reader.cancel(told)
+        with contextlib.suppress(OSError):  # who does not listen will not have it counted
+            channel.send(answer_of(told, found))
+        return
+    port.refresh(told)
     reader.configure(live_settings(port))
 
 

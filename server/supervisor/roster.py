@@ -20,6 +20,7 @@ from ..admin.link import REFRESHED as ANSWERS
 from ..admin.link import SETTINGS as TELLS
 from ..janitor.reaps import REAPED, REFRESH, REFRESHED, Reaps, parse_answer
 from ..port import Port
+from ..reader.cancel_order import CANCELLED
 from .autopsy import cause_of_death, log_death, running_call, why_not_ready
 from .children import FAILED, READY, Child, Process, bury, fork
 from .lifecycle import ChildEvent, ChildState
@@ -38,7 +39,8 @@ class Roster:
 
     `refreshed(port, version)`: that port's janitor has put settings in force. `asked(reply)`: an
     administrator wants them read again, and `reply` takes the outcome. `ordered` maps verbs to what
-    carries them out, with their parameters and `reply`.
+    carries them out, with their parameters and `reply`. `cancelled(process, message)`: a reader has
+    carried such an order out.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Roster:
         self.stopping = False  # whoever ends now was meant to
         self.refreshed: Callable[[int, int], None] = lambda port, version: None
         self.asked: Callable[[Reply], None] = lambda reply: None
+        self.cancelled: Callable[[Process, bytes], None] = lambda process, message: None
         self.ordered: dict[str, Callable[[dict[str, Any], Reply], None]] = {}
 
     def _places(self, port: Port) -> Iterator[Child]:
@@ -134,6 +137,8 @@ class Roster:
                 self._refreshed(child.port, int(message.removeprefix(REFRESHED)))
             elif message.startswith(ASKS) and child.role == "admin":
                 self.asked(partial(_reply, process, message.removeprefix(ASKS)))
+            elif message.startswith(CANCELLED) and child.role == "reader":
+                self.cancelled(process, message)
             elif message.startswith(ORDERS) and child.role == "admin":
                 number, verb, params = message.removeprefix(ORDERS).split(b" ", 2)
                 self.ordered[verb.decode()](json.loads(params), partial(_reply, process, number))
