@@ -64,9 +64,11 @@ _FILTERED = "a call that is dropped before its handler is never claimed: nothing
 class SharedReplay(Replay):
     """Moves one server's shared memory through the timeline of a case."""
 
+    geometry = GEOMETRY
+
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        self.shared = Shared(GEOMETRY, POLICY)
+        self.shared = Shared(self.geometry, POLICY)
         self.table, self.q = self.shared.table, self.shared.segment.q
         self.throttle = Throttle(self.shared)
         self.free = list(range(GEOMETRY.slots))
@@ -131,21 +133,18 @@ class SharedReplay(Replay):
 
     def dispatch(self) -> None:
         """Claims, settles and answers what may go now."""
-        slots, tokens = [0] * 8, [0] * 8
-        while count := self.table.claim(0, self.now_ns, slots, tokens):
-            taken = slots[:count]
-            self.table.settle(taken, [(0, 0, True)] * count, self.now_ns)
-            for slot in taken:
-                own = self._own(slot)
-                self.q[own + _S["answer"]] = states.answer_word(1, 0, self.q[own] >> 32)
+        while self.serve():
+            answered = [0] * GEOMETRY.slots
+            for slot in answered[: self.table.collect(0, answered)]:
                 if slot in self.counted:
                     self.count(*self.counted[slot])
-            self.table.publish(0, slots, tokens, count)
-            self.table.collect(0, [0] * count)
-            for slot in taken:
                 self.table.release(slot)
                 self._release(slot)
         assert self.table.recovery.audit() == []
+
+    def serve(self) -> int:
+        """What the handlers do at this moment; how many calls they answered."""
+        return serve_once(self.shared, 0, self.now_ns)
 
     def openings(self) -> Iterator[int]:
         """When the table wants to be asked again."""
@@ -204,6 +203,19 @@ class SharedReplay(Replay):
 
     def _own(self, slot: int) -> int:
         return self.table.slot0 + slot * SLOT_WORDS
+
+
+def serve_once(shared: Shared, handler: int, now_ns: int) -> int:
+    """A handler's way: it claims what may go, settles and publishes it; how many calls."""
+    table, q = shared.table, shared.segment.q
+    slots, tokens = [0] * 8, [0] * 8
+    count = table.claim(handler, now_ns, slots, tokens)
+    table.settle(slots[:count], [(0, 0, True)] * count, now_ns)
+    for slot in slots[:count]:
+        own = table.slot0 + slot * SLOT_WORDS
+        q[own + _S["answer"]] = states.answer_word(1, 0, q[own] >> 32)
+    table.publish(0, slots, tokens, count)
+    return count
 
 
 def lines_of(config: Mapping[str, Any]) -> list[str]:
