@@ -78,6 +78,13 @@ _SUBJECTS: tuple[tuple[str, _Put], ...] = (
     (r"each caller", lambda d, _, rate: setattr(d, "each_caller", rate)),
     (r"caller (\S+)", lambda d, of, rate: d.callers.update({of[0]: rate})),
 )
+_WITHOUT_ARRIVALS = (
+    r"server",
+    r"service (\S+)",
+    r"resource (\S+) of (\S.*)",
+    r"each caller",
+    r"caller (\S+)",
+)
 
 
 def policies_of(lines: Iterable[str]) -> Policies:
@@ -143,7 +150,13 @@ def _read(draft: _Draft, line: str) -> None:
     for pattern, put in _SUBJECTS:
         match = re.fullmatch(pattern, subject)
         if match and colon:
-            put(draft, list(match.groups()), _rate(limits, line))
+            rate = _rate(limits, line)
+            if rate.relative and pattern in _WITHOUT_ARRIVALS:
+                raise BadValue(
+                    f"{line!r}: relative is for a method, and for callers of a method: arrivals are"
+                    " counted by method"
+                )
+            put(draft, list(match.groups()), rate)
             return
     raise BadValue(
         f"{line!r}: is about nothing that has a rate; write `method NAME: calls=10`, or server,"

@@ -57,6 +57,14 @@ class Throttle:
         alias="period-s",
         live=True,
     )
+    dispatch_throttling_rate_relative_to_publish_rate: bool = setting(
+        FLAG,
+        False,
+        "The limits of each method, and of each caller of it, are added to the average arrivals of"
+        " the method: so much more than arrives goes, for whoever catches up.",
+        alias="relative-to-arrival-rate",
+        live=True,
+    )
     rates: tuple[str, ...] = setting(
         RATE_LINES,
         (),
@@ -89,6 +97,23 @@ class Throttle:
         "A JSON-RPC batch counts as one call for each of its methods.",
         alias="batches",
         live=True,
+    )
+    dispatch_throttling_on_non_backlog_consumer_enabled: bool = setting(
+        FLAG,
+        True,
+        "Accepted for Pulsar's sake, and always so: callers without a backlog are limited, too.",
+    )
+    dispatch_throttling_for_filtered_entries_enabled: bool = setting(
+        FLAG,
+        False,
+        "Accepted for Pulsar's sake, and always off: calls that are dropped while they wait cost"
+        " nothing.",
+    )
+    scope: Literal["server", "per_process"] = setting(
+        choice("server", "per_process"),
+        "server",
+        "Whose the budgets are: one for the whole server, or one of each reader process and its"
+        " connections, as each of Pulsar's brokers has.",
     )
     precise_dispatcher_flow_control: bool = setting(
         FLAG,

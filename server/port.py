@@ -197,13 +197,16 @@ def geometry_of(settings: Settings, ipc: PortSettings) -> Geometry:
 
 def limiter_rows(settings: Settings) -> int:
     """Of callers, of methods, of what callers without a row of their own share, and of whatever a
-    line is about; services are no more than methods."""
+    line is about; services are no more than methods. Each reader's, if they have budgets each."""
     throttle = settings.throttle
     named = len(throttle.rates) + len(settings.set_rates.lines)
-    return min(
-        MOST_LIMITERS,
-        throttle.max_callers + 3 * settings.limits.methods + named + SPARE_LIMITERS,
-    )
+    rows = throttle.max_callers + 3 * settings.limits.methods + named + SPARE_LIMITERS
+    return min(MOST_LIMITERS, rows * owners(settings))
+
+
+def owners(settings: Settings) -> int:
+    """How many processes have budgets of their own."""
+    return settings.server.readers if settings.throttle.scope == "per_process" else 1
 
 
 def pages_of(payload_bytes: int, longest_bytes: int) -> tuple[int, int]:

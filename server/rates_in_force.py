@@ -55,7 +55,8 @@ def check(geometry: Geometry, most_callers: int, switches: Switches, lines: Iter
     policies = policies_of(lines)
     named = len(policies.callers) + len(policies.resources)
     named += sum(len(policy.callers) for policy in policies.methods.values())
-    room = geometry.limiters - most_callers - 3 * geometry.methods
+    owners = geometry.readers if switches.per_process else 1
+    room = max(0, geometry.limiters // owners - most_callers - 3 * geometry.methods)
     if named > room:
         raise BadValue(
             f"the rates name {named} callers and resources, and there is room for {room}:"

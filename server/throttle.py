@@ -25,6 +25,7 @@ def switches_of(throttle: Throttle) -> Switches:
         paced=throttle.paced,
         dry_run=throttle.dry_run,
         batches=throttle.dispatch_throttling_on_batch_message_enabled,
+        per_process=throttle.scope == "per_process",
         most_callers=throttle.max_callers,
     )
 
@@ -53,8 +54,9 @@ def sourced_lines(throttle: Throttle, set_lines: Sequence[str]) -> Iterator[tupl
         calls, size = (_default(throttle, prefix + what) for what in ("calls", "bytes"))
         if calls or size:
             period_s = throttle.rate_period_in_second
-            line = line_of(about, Rate(calls=calls or -1, bytes=size or -1, period_s=period_s))
-            yield line, f"throttle.{prefix}{'calls' if calls else 'bytes'}"
+            relative = bool(prefix) and throttle.dispatch_throttling_rate_relative_to_publish_rate
+            rate = Rate(calls=calls or -1, bytes=size or -1, period_s=period_s, relative=relative)
+            yield line_of(about, rate), f"throttle.{prefix}{'calls' if calls else 'bytes'}"
     for line in throttle.rates:
         yield line, "throttle.rates"
     for method in throttle.exempt:

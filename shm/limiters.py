@@ -47,7 +47,8 @@ EACH = range(DIMENSIONS)
 NONE = 0  # a limit word; any other is the limit + 1
 MOST_ROOM = rate.MOST_LIMIT
 KEPT_NS = 1_000_000_000  # a row that was named so lately is not given away
-NUMBER_BITS = 56
+KIND_SHIFT, PROCESS_SHIFT = 56, 44
+_PROCESS, _NUMBER = (1 << KIND_SHIFT - PROCESS_SHIFT) - 1, (1 << PROCESS_SHIFT) - 1
 
 # Flags of a row; the method of LEARNS stands above them: row + 1 << LEARNS_SHIFT.
 PACED, DRY_RUN, REQUEST, ANSWER, SETTLES, LEARNS, RELATIVE = (1 << bit for bit in range(7))
@@ -68,17 +69,21 @@ class Kind(enum.IntEnum):
     OTHERS = 7
 
 
-def key_of(kind: Kind, number: int = 0) -> int:
-    """The key word of a row."""
-    return kind << NUMBER_BITS | number & (1 << NUMBER_BITS) - 1
+def key_of(kind: Kind, number: int = 0, process: int = 0) -> int:
+    """The key word of a row; `process`: the reader + 1 where each has budgets of its own."""
+    return kind << KIND_SHIFT | process << PROCESS_SHIFT | number & _NUMBER
 
 
 def kind_of(key: int) -> Kind:
-    return Kind(key >> NUMBER_BITS)
+    return Kind(key >> KIND_SHIFT)
 
 
 def number_of(key: int) -> int:
-    return key & (1 << NUMBER_BITS) - 1
+    return key & _NUMBER
+
+
+def process_of(key: int) -> int:
+    return key >> PROCESS_SHIFT & _PROCESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

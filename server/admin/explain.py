@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...scheduling.dispatch_sources import by_subject, line_in_force, subjects_of
-from ...shm.limiters import Kind, kind_of
+from ...shm.limiters import Kind, key_of, kind_of, number_of
 from ..limits import Key, Limits
 from ..throttle import sourced_lines
 from .throttle import ThrottleStats
@@ -38,7 +38,9 @@ def explain(port: Port, method: str, caller: str, now_ns: int) -> dict[str, Any]
         for line, source in sourced_lines(port.settings.throttle, port.settings.set_rates.lines)
     }
     lines = by_subject(sources)
-    for key, _ in limits.keys(method, row, caller):
+    readers = range(1, port.shared.geometry.readers + 1)
+    owners = readers if limits.switches.per_process else [0]
+    for key in [key for one in owners for key, _ in limits.keys(method, row, caller, one)]:
         line = line_in_force(lines, _subjects(limits, key, method, caller))
         if line is None:
             continue  # it learns what a method's calls take, and limits nothing
@@ -57,7 +59,7 @@ def explain(port: Port, method: str, caller: str, now_ns: int) -> dict[str, Any]
 def _subjects(limits: Limits, key: Key, method: str, caller: str) -> list[str]:
     kind = kind_of(key.key)
     if kind is Kind.RESOURCE:
-        return [limits.describe(key, None)]
+        return [limits.describe(Key(key_of(kind, number_of(key.key))), None)]
     return subjects_of(LEVELS[kind], method, caller)
 
 

@@ -24,6 +24,7 @@ from ...workers.log_level import LogLevel
 from ..costs import cost_rules
 from ..port import policy_of
 from ..throttle import follow_settings
+from .arrivals import ArrivalAverages
 from .dead_calls import DeadCalls
 from .method_times import MethodTimes
 from .reaps import REFRESHED, answer, order_of, refresh_of
@@ -54,6 +55,7 @@ class Janitor:
         self._chores: list[Callable[[int], object]] = [
             self._sweep.tick,
             MethodTimes(self.shared).tick,
+            ArrivalAverages(self.shared).tick,
             self._audit,
         ]
         self._complained_ns: dict[str, int] = {}

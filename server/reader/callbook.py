@@ -47,7 +47,7 @@ class CallBook:
         self._warm: dict[int, int] = {}  # slot -> first page + 1
         self._returned: list[tuple[int, int, int]] = []
         self._free = [slot for slot in reversed(slots) if not self._state(slot)]
-        self.throttle = Throttle(shared)
+        self.throttle = Throttle(shared, reader)
         self._rates = self.throttle.version_word
 
     @property

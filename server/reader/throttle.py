@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ...shm.budgets import W_BATCH, W_BUDGET
+from ...shm.budgets import W_BATCH, W_BUDGET, W_REQUEST
 from ...shm.held import LIMITER_SLOT_WORDS, W_HELD_BY, W_LIMITERS, limiter_words
 from ...shm.limiters import L_VERSION, Kind, Terms, kind_of
 from ...shm.rings import SLOT_WORDS
@@ -35,7 +35,8 @@ class Named(NamedTuple):
 class Throttle:
     """That of one reader. `name` is called for every call that is staged."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Shared, number: int = 0) -> None:
+        self._number, self._columns = number, shared.columns
         self._q, self._table, self._shared = shared.segment.q, shared.table, shared
         self._slot0, self._limiters = shared.table.slot0, shared.table.limiters
         self.version_word, self._version = shared.rates.version_word, 0
@@ -58,6 +59,8 @@ class Throttle:
             if self._store(own, kept, now_ns) and self._q[self.version_word] == limits.version:
                 break
             self._named.pop((row, caller), None)
+        if limits.counts_arrivals:
+            self._columns.arrives(self._number, row, q[own + W_REQUEST] >> 32)
         if batch is not None and limits.switches.batches:
             self._join(slot, own, row, batch)
 
@@ -120,7 +123,8 @@ class Throttle:
 
     def _find(self, limits: Limits, method: str, row: int, caller: str, now_ns: int) -> Named:
         """The rows of a call, made where there are none."""
-        wanted = limits.keys(method, row, caller)
+        process = self._number + 1 if limits.switches.per_process else 0
+        wanted = limits.keys(method, row, caller, process)
         rows = [self._row(limits, method, key, terms, now_ns) for key, terms in wanted]
         if len(self._named) >= MOST_KEPT:
             self._named.clear()
@@ -150,7 +154,7 @@ class Throttle:
                 others, shared_terms = limits.others_of(key)
                 row = limiters.find(*others)
                 owes = row >= 0 and not limiters.is_idle(row, now_ns)
-                if owes or not self._has_room(limits.switches.most_callers, now_ns):
+                if owes or not self._has_room(limits, now_ns):
                     key, terms = others, shared_terms
                 else:
                     row = -1
@@ -177,9 +181,11 @@ class Throttle:
             row = limiters.make(*key, terms, limits.version, now_ns, now_ns)
         return row
 
-    def _has_room(self, most_callers: int, now_ns: int) -> bool:
+    def _has_room(self, limits: Limits, now_ns: int) -> bool:
         """Whether one more caller may have a row of its own (queue lock held)."""
-        limiters = self._limiters
+        limiters, most_callers = self._limiters, limits.switches.most_callers
+        if limits.switches.per_process:
+            most_callers *= self._shared.geometry.readers
         if limiters.callers() >= most_callers and now_ns - self._made_room_ns > RETRY_NS:
             self._made_room_ns = now_ns
             limiters.give_away(self._table.budgets.named_by(), now_ns)

@@ -10,6 +10,21 @@ from .resolve import OwnValues, PortValues, Settled
 
 Show = Callable[[str], str]
 
+_FIXED_SWITCHES = (
+    (
+        "dispatch-throttling-on-non-backlog-consumer-enabled",
+        True,
+        "cannot be off: here callers without a backlog are always limited; leave the key out, or"
+        " give those callers a rate of their own",
+    ),
+    (
+        "dispatch-throttling-for-filtered-entries-enabled",
+        False,
+        "cannot be on: here calls that are dropped while they wait are never charged; leave the key"
+        " out",
+    ),
+)
+
 
 def check_own(own: OwnValues) -> None:
     """ConfigError with both keys of the first pair that does not fit."""
@@ -23,6 +38,9 @@ def check_own(own: OwnValues) -> None:
             "must hold the longest request and the longest answer at a time: at least twice"
             f" limits.max-message-bytes = {own['limits.max-message-bytes']}",
         )
+    for switch, only, why in _FIXED_SWITCHES:
+        if own[f"throttle.{switch}"] is not only:
+            raise _error(own.settled, f"throttle.{switch}", why)
     precise, batches = "precise-dispatcher-flow-control", "on-batch-message-enabled"
     if own[f"throttle.{precise}"] and own[f"throttle.dispatch-throttling-{batches}"]:
         raise _error(

@@ -23,6 +23,7 @@ HANDLERS = 4
 TIME_BYTES = 8
 NAMED = (
     "MP-01",
+    "MP-02",
     "MP-03",
     "MP-04",
     "MP-07",
@@ -61,7 +62,6 @@ NAMED = (
     "RT-03",
     "RT-05",
     "RT-09",
-    "RT-12",
 )
 """The cases that are run so: of every rule that a claim goes by."""
 

@@ -29,7 +29,7 @@ from .pulsar_server import Key, Unit
 from .recorded import Case
 
 GEOMETRY = Geometry(
-    readers=1,
+    readers=4,  # the first has all calls; the others name limiters
     handlers=1,
     slots=4096,
     levels=1,
@@ -56,7 +56,6 @@ class NotShared:
 _BULK = "a claim knows the size of what it takes, and charges it before: there are no bulk reads"
 _ITEMS = "the items of a batch are calls of their own here, and are let go one by one"
 _RACE = "a claim looks and charges under one lock: there is nothing to be interleaved"
-_PROCESSES = "a budget of each process is not built"
 _BACKLOG = "a switch that is not built: callers without a backlog are limited, too"
 _FILTERED = "a call that is dropped before its handler is never claimed: nothing is charged"
 
@@ -70,7 +69,8 @@ class SharedReplay(Replay):
         super().__init__(case)
         self.shared = Shared(self.geometry, POLICY)
         self.table, self.q = self.shared.table, self.shared.segment.q
-        self.throttle = Throttle(self.shared)
+        readers = range(self.geometry.readers)
+        self.throttles = [Throttle(self.shared, number) for number in readers]
         self.free = list(range(GEOMETRY.slots))
         self.averages: dict[int, tuple[float, float, int]] = {}
         self.counted: dict[int, tuple[Key, Unit]] = {}  # by slot: what its claim delivers
@@ -152,7 +152,10 @@ class SharedReplay(Replay):
             yield opens_ns
 
     def _put_in_force(self) -> None:
-        switches = Switches(batches=self.settings.on_batch_message)
+        switches = Switches(
+            batches=self.settings.on_batch_message,
+            per_process=self.config.get("scope") == "per_process",
+        )
         put_in_force(self.shared, switches, lines_of(self.config), self.now_ns)
 
     def _stage(self, key: Key, unit: Unit, is_head: bool) -> int:
@@ -162,7 +165,8 @@ class SharedReplay(Replay):
         q[own + _S["call"]] = states.call_word(row)
         q[own + _S["deadline_ns"]] = NEVER_NS
         q[own + _S["request"]] = (unit.bytes if is_head else 0) << 32
-        self.throttle.name(slot, method, row, key[1], self._batch(unit, is_head), self.now_ns)
+        throttle = self.throttles[key[2]]
+        throttle.name(slot, method, row, key[1], self._batch(unit, is_head), self.now_ns)
         self._average(row)
         return slot
 
@@ -193,7 +197,7 @@ class SharedReplay(Replay):
 
     def _unstage(self, slot: int) -> None:
         self.q[self._own(slot) + _S["budget"]] = 0
-        self.throttle.clear(slot)
+        self.throttles[0].clear(slot)
         self.free.append(slot)
 
     def _release(self, slot: int) -> None:
@@ -242,7 +246,6 @@ NOT_SHARED = (
     *(NotShared(name, _BACKLOG) for name in ("NB-04", "NB-05", "NB-08")),
     *(NotShared(name, _RACE) for name in ("RC-04", "RC-05")),
     NotShared("FI-02", _FILTERED),
-    NotShared("MP-02", _PROCESSES),
 )
 
 

@@ -188,3 +188,14 @@ def test_a_full_table_makes_room_of_rows_that_nobody_uses(throttled: Callable[..
         world.run()
         world.pass_ms(2000)
     assert len(client.answers()) == 2 * GEOMETRY.limiters
+
+
+def test_each_reader_may_have_budgets_of_its_own(throttled: Callable[..., World]) -> None:
+    world = throttled("server: calls=1", "callers of echo: calls=5", per_process=True)
+    client = world.connect()
+    client.send(call("echo", [1], 1) + call("echo", [2], 2))
+    world.run()
+    assert ids(client.answers()) == [1]
+    limiters = world.shared.table.limiters
+    assert limiters.find(key_of(Kind.SERVER)) == -1
+    assert limiters.find(key_of(Kind.SERVER, 0, 1)) >= 0
