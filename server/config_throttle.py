@@ -109,6 +109,9 @@ class Throttle:
         "Accepted for Pulsar's sake, and always off: calls that are dropped while they wait cost"
         " nothing.",
     )
+    dispatcher_max_read_batch_size: int = integer(
+        0, "Accepted for Pulsar's sake, and always 0: there are no bulk reads.", 0, MOST_LIMIT
+    )
     scope: Literal["server", "per_process"] = setting(
         choice("server", "per_process"),
         "server",

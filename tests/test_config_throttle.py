@@ -77,11 +77,12 @@ def test_limits_of_methods_may_be_relative_to_arrivals() -> None:
     [
         ("on_non_backlog_consumer_enabled", False, "callers without a backlog are always limited"),
         ("for_filtered_entries_enabled", True, "dropped while they wait are never charged"),
+        ("dispatcher_max_read_batch_size", 100, "there are no bulk reads"),
     ],
 )
-def test_what_the_server_does_not_do_is_refused(key: str, wrong: bool, what: str) -> None:
-    key = f"dispatch_throttling_{key}"
-    assert throttle(**{key: not wrong})
+def test_what_the_server_does_not_do_is_refused(key: str, wrong: object, what: str) -> None:
+    key = key if key.startswith("dispatcher") else f"dispatch_throttling_{key}"
+    assert throttle(**{key: not wrong if isinstance(wrong, bool) else 0})
     with pytest.raises(ConfigError, match=what):
         throttle(**{key: wrong})
 

@@ -10,7 +10,8 @@ from .resolve import OwnValues, PortValues, Settled
 
 Show = Callable[[str], str]
 
-_FIXED_SWITCHES = (
+# Keys of Pulsar's, the only value that they can have here, and why.
+ONE_VALUE = (
     (
         "dispatch-throttling-on-non-backlog-consumer-enabled",
         True,
@@ -22,6 +23,12 @@ _FIXED_SWITCHES = (
         False,
         "cannot be on: here calls that are dropped while they wait are never charged; leave the key"
         " out",
+    ),
+    (
+        "dispatcher-max-read-batch-size",
+        0,
+        "has no meaning here: there are no bulk reads, a claim knows what it takes and charges it"
+        " before; leave the key out",
     ),
 )
 
@@ -38,9 +45,9 @@ def check_own(own: OwnValues) -> None:
             "must hold the longest request and the longest answer at a time: at least twice"
             f" limits.max-message-bytes = {own['limits.max-message-bytes']}",
         )
-    for switch, only, why in _FIXED_SWITCHES:
-        if own[f"throttle.{switch}"] is not only:
-            raise _error(own.settled, f"throttle.{switch}", why)
+    for key, only, why in ONE_VALUE:
+        if own[f"throttle.{key}"] != only:
+            raise _error(own.settled, f"throttle.{key}", why)
     precise, batches = "precise-dispatcher-flow-control", "on-batch-message-enabled"
     if own[f"throttle.{precise}"] and own[f"throttle.dispatch-throttling-{batches}"]:
         raise _error(

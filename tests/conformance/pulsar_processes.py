@@ -58,12 +58,23 @@ NAMED = (
     "BT-02",
     "BT-08",
     "BA-03",
+    "BA-09",
     "RT-01",
     "RT-03",
     "RT-05",
-    "RT-09",
 )
 """The cases that are run so: of every rule that a claim goes by."""
+
+
+BULK_READS = "throttle.dispatcher-max-read-batch-size"
+COMPATIBLE: dict[str, str] = {
+    "BT-08": "",
+    "BA-01": BULK_READS,
+    "BA-02": BULK_READS,
+    "BA-09": "",
+    "RC-03": BULK_READS,
+}
+"""Cases for those who offer Pulsar's bulk reads: passed, or the key that is refused instead."""
 
 
 class Handler:

@@ -199,3 +199,19 @@ def test_each_reader_may_have_budgets_of_its_own(throttled: Callable[..., World]
     limiters = world.shared.table.limiters
     assert limiters.find(key_of(Kind.SERVER)) == -1
     assert limiters.find(key_of(Kind.SERVER, 0, 1)) >= 0
+
+
+def test_calls_of_a_batch_are_not_exceeded(throttled: Callable[..., World]) -> None:
+    """How many calls it holds is known: where it does not count as one, they go one by one."""
+    world = throttled("server: calls=5")
+    client = world.connect()
+    client.send(batch(*[call("echo", [id_], id_) for id_ in range(12)]))
+    ran = []
+    for _ in range(3):
+        before = world.count(Counter.RUN)
+        world.run()
+        ran.append(world.count(Counter.RUN) - before)
+        world.pass_ms(1000)
+    assert ran == [5, 5, 2]
+    (answers,) = client.answers()
+    assert ids(answers) == list(range(12))
