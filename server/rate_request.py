@@ -26,6 +26,7 @@ LIMITS = ("calls", "bytes", "handler_s", "running")
 FLAGS = ("relative",)
 ABOUT = ("rate", "level", "methods", *NAMES)
 KNOWN = (*ABOUT, *LIMITS, "period_s", "max_debt_periods", *FLAGS)
+LONGEST_CHARS = 2000  # of a line: an order is one message of a channel
 NO_LIMIT, BLOCKED = "none", "blocked"
 
 
@@ -33,6 +34,8 @@ def line_of_request(asked: Mapping[str, Any]) -> str:
     """The line that is to be set."""
     check_known(asked, KNOWN)
     line = _whole_line(asked) if "rate" in asked else line_of(_subject(asked), _rate(asked))
+    if len(line) > LONGEST_CHARS:
+        raise BadValue(f"a rate of {len(line)} characters: at most {LONGEST_CHARS}")
     policies_of([line])
     return line
 

@@ -8,6 +8,7 @@ from typing import Any
 from .rates import Order, check_members, invalid, members
 
 MEMBERS = ("user", "context", "method")
+LONGEST_CHARS = 1000  # of each: an order is one message of a channel
 
 
 class CancelMethod:
@@ -23,6 +24,8 @@ class CancelMethod:
         for name, value in asked.items():
             if value is not None and not isinstance(value, str):
                 raise invalid(f"{name} = {value!r}: must be a text")
+            if value is not None and len(value) > LONGEST_CHARS:
+                raise invalid(f"{name} has {len(value)} characters: at most {LONGEST_CHARS}")
         if not asked.get("user"):
             raise invalid("user is missing: say whose calls")
         return self._order("cancel", {name: asked.get(name) for name in MEMBERS})

@@ -23,6 +23,7 @@ from ..port import Port
 from ..reader.cancel_order import CANCELLED
 from .autopsy import cause_of_death, log_death, running_call, why_not_ready
 from .children import FAILED, READY, Child, Process, bury, fork
+from .failures import one_line
 from .lifecycle import ChildEvent, ChildState
 from .roles import Body, Duty, descriptors, perform
 from .sources import Sources
@@ -140,10 +141,19 @@ class Roster:
             elif message.startswith(CANCELLED) and child.role == "reader":
                 self.cancelled(process, message)
             elif message.startswith(ORDERS) and child.role == "admin":
-                number, verb, params = message.removeprefix(ORDERS).split(b" ", 2)
-                self.ordered[verb.decode()](json.loads(params), partial(_reply, process, number))
+                self._carry_out(process, message.removeprefix(ORDERS))
         if message is not None:
             self._sources.remove(process.channel.fileno())
+
+    def _carry_out(self, process: Process, order: bytes) -> None:
+        """An administrator's order, "NUMBER VERB JSON"; whatever is wrong with it is answered."""
+        number, verb, params = order.split(b" ", 2)
+        reply = partial(_reply, process, number)
+        try:
+            self.ordered[verb.decode()](json.loads(params), reply)
+        except Exception as error:
+            log.error("order failed", {"order": verb.decode()}, exc_info=error)
+            reply({"error": one_line(error)})
 
     def _settled(self, port: Port, message: bytes) -> None:
         """The janitor of `port` has answered: that place may be given to another process."""

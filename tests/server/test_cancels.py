@@ -138,6 +138,7 @@ def test_who_does_not_answer_is_named() -> None:
         ({"user": 5}, "user = 5: must be a text"),
         ({"user": "ann", "usr": "x"}, "unknown member 'usr'; known are user, context, method"),
         (["ann"], "given by name"),
+        ({"user": "a" * 1001}, "user has 1001 characters: at most 1000"),
     ],
 )
 def test_what_is_asked_in_a_wrong_way_is_refused(params: object, what: str) -> None:

@@ -59,6 +59,7 @@ def test_every_level_has_its_line(asked: dict[str, Any], line: str) -> None:
         ({"rate": "metod a: calls=1"}, "is about nothing that has a rate"),
         ({"rate": "server: calls=1", "calls": 2}, "rate stands alone: calls cannot stand beside"),
         ({"rate": 5}, "rate = 5: must be a line"),
+        ({"rate": f"method {'m' * 3000}: calls=1"}, "a rate of 3016 characters: at most 2000"),
     ],
 )
 def test_what_is_wrong_is_named(asked: dict[str, Any], what: str) -> None:

@@ -11,7 +11,7 @@ from faircall.server.limits import Switches
 from faircall.server.rates_in_force import put_in_force
 from faircall.shm.budgets import W_BUDGET
 from faircall.shm.columns import Counter
-from faircall.shm.limiters import HANDLER, L_KEY, L_USED, Kind, key_of, kind_of
+from faircall.shm.limiters import HANDLER, L_KEY, L_RUNNING, L_USED, Kind, key_of, kind_of
 
 from .reader_client import batch, call
 from .reader_world import SMALL, World
@@ -215,3 +215,42 @@ def test_calls_of_a_batch_are_not_exceeded(throttled: Callable[..., World]) -> N
     assert ran == [5, 5, 2]
     (answers,) = client.answers()
     assert ids(answers) == list(range(12))
+
+
+def test_handlers_settle_from_the_first_rate_on(make_world: Make) -> None:
+    """A call that was claimed before has nothing to be settled."""
+    world = make_world(geometry=GEOMETRY)
+    client = world.connect()
+    client.send(call("echo", [1], 1) + call("echo", [2], 2))
+    world.read()
+    slots, tokens = [0], [0]
+    assert world.shared.table.claim(1, world.now_ns, slots, tokens) == 1
+    assert not world.shared.table.limiters.used_rows()
+    put_in_force(world.shared, Switches(), ["method echo: running=1"], world.now_ns)
+    world.read()
+    world.run()
+    world.handlers[1]._serve(slots[0], tokens[0])
+    world.handlers[1]._publish()
+    client.send(call("echo", [3], 3))
+    world.run()
+    assert ids(client.answers()) == [1, 2, 3]
+    limiters = world.shared.table.limiters
+    (row,) = limiters.used_rows()
+    assert limiters.q[limiters.at(row) + L_RUNNING] == 0
+
+
+def test_calls_that_wait_are_named_again_but_for_held_ones(make_world: Make) -> None:
+    world = make_world(geometry=GEOMETRY)
+    client = world.connect()
+    client.send(b"".join(call("echo", [id_], id_) for id_ in range(4)))
+    world.read()
+    world.now_ns = 1000 * S
+    put_in_force(world.shared, Switches(), ["server: calls=1"], world.now_ns)
+    world.read()
+    world.run()
+    assert ids(client.answers()) == [0]
+    put_in_force(world.shared, Switches(), ["server: calls=9", "method echo: block"], world.now_ns)
+    world.read()
+    world.run()
+    assert ids(client.answers()) == [0, 1, 2, 3], "held by the server's, which has opened"
+    world.verify()
