@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from faircall.server.limits import Key, Switches
-from faircall.server.rates_in_force import put_in_force
 from faircall.shm import states
-from faircall.shm.limiters import CALLS, L_LIMIT, L_USED, L_VERSION, Kind, key_of
 from faircall.shm.pages import ANSWER
 from faircall.shm.policy import QueuePolicy
 from faircall.shm.states import DONE, HELD, QUEUED, RUNNING, TAKEN
@@ -144,29 +141,6 @@ def many_fewer_levels(world: World) -> Act:
     return changed(world, QueuePolicy(weights=(1,), capacities=(8,), in_turn=False))
 
 
-def put_rates_in_force(world: World) -> Act:
-    """Other rates, of which a row has used some; what was begun is done again."""
-    limiters, before = world.table.limiters, Switches()
-    limits = put_in_force(world.shared, before, ["server: calls=5"], 0)
-    key = Key(key_of(Kind.SERVER))
-    with world.table.queue_lock:
-        row = limiters.make(*key, limits.terms_of(key), limits.version, 0, 0)
-        limiters.charge(limiters.at(row), CALLS, 3)
-    at = limiters.at(row)
-
-    def operation() -> None:
-        put_in_force(world.shared, Switches(paced=True), ["server: calls=9 period-s=2"], 0)
-
-    def repaired() -> None:
-        operation()
-        version, text = world.shared.rates.read()
-        assert (version, text.endswith("server: calls=9 period-s=2")) == (limits.version + 1, True)
-        assert world.q[at + L_VERSION] == version
-        assert (world.q[at + L_LIMIT], world.q[at + L_USED] & 0xFFFF_FFFF) == (10, 3)
-
-    return Act(operation=operation, repaired=repaired)
-
-
 def rebuild_pages(world: World) -> Act:
     """The pages' index is derived anew, while a reader still has chains to give back."""
     reader = world.reader(0)
@@ -198,6 +172,5 @@ SCENARIOS = [
     Scenario(fewer_levels),
     Scenario(arrival_order),
     Scenario(many_fewer_levels),
-    Scenario(put_rates_in_force),
     Scenario(rebuild_pages, POLICY),
 ]
