@@ -31,7 +31,8 @@ def explain(port: Port, method: str, caller: str, now_ns: int) -> dict[str, Any]
     stats, row = ThrottleStats(port.shared), port.shared.names.methods.find(method)
     limits = stats.in_force()
     if limits is None or row < 0:
-        return {"port": port.number, "exempt": False, "opens_in_s": 0.0, "limits": []}
+        nothing = {"exempt": False, "blocked": False, "opens_in_s": 0.0, "limits": []}
+        return {"port": port.number, **nothing}
     found = []
     sources = {
         line: source
@@ -51,6 +52,7 @@ def explain(port: Port, method: str, caller: str, now_ns: int) -> dict[str, Any]
     return {
         "port": port.number,
         "exempt": method in limits.policies.exempt,
+        "blocked": None in opens_s,
         "opens_in_s": None if None in opens_s else max(opens_s, default=0.0),
         "limits": found,
     }
