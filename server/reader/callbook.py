@@ -119,7 +119,7 @@ class CallBook:
 
     def waiting_row(self, slot: int) -> int:
         """The row of the method of the call in `slot`; -1 if it does not wait in the queue."""
-        if self._state(slot) != states.QUEUED:
+        if self._state(slot) not in (states.QUEUED, states.HELD):
             return -1
         return self._method_row(slot)
 

@@ -15,7 +15,7 @@ from ...shm.held import LIMITER_SLOT_WORDS, W_HELD_BY, W_LIMITERS, limiter_words
 from ...shm.limiters import L_VERSION, Kind, Terms, kind_of
 from ...shm.rings import SLOT_WORDS
 from ...shm.shared import Shared
-from ...shm.states import QUEUED, STATE_MASK
+from ...shm.states import HELD, QUEUED, STATE_MASK
 from ..limits import Key, Limits
 from ..rates_in_force import renew_row
 
@@ -67,7 +67,7 @@ class Throttle:
     def name_again(self, waiting: Iterable[tuple[int, str, int, str]], now_ns: int) -> None:
         """Other rates are in force: (slot, method, row, caller) of calls that wait since before.
 
-        Those that a limiter has held keep what they name; its own limits are the new ones by now.
+        A call that a limiter holds stays with it until that opens, and is looked at anew then.
         """
         limits = self._in_force()
         found = [
@@ -82,12 +82,14 @@ class Throttle:
     def _name_waiting(self, own: int, kept: Named, now_ns: int) -> None:
         """With the queue lock held."""
         q, is_named = self._q, self._q[own + W_LIMITERS] != 0
-        if q[own] & STATE_MASK != QUEUED or (is_named and q[own + W_HELD_BY]):
+        if q[own] & STATE_MASK not in (QUEUED, HELD):
             return
         if not all(self._limiters.is_key(row, *key) for row, key in kept.rows):
             return
         if not is_named:  # nobody has written these words since the slot's last call
             q[own + W_HELD_BY] = q[own + W_BUDGET] = q[own + W_BATCH] = 0
+        elif q[own + W_HELD_BY] and not kept.rows:
+            return  # who names nothing is held by nobody: it goes by what it names
         self._store(own, kept, now_ns)
 
     def _kept(self, limits: Limits, method: str, row: int, caller: str, now_ns: int) -> Named:

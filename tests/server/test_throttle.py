@@ -239,7 +239,7 @@ def test_handlers_settle_from_the_first_rate_on(make_world: Make) -> None:
     assert limiters.q[limiters.at(row) + L_RUNNING] == 0
 
 
-def test_calls_that_wait_are_named_again_but_for_held_ones(make_world: Make) -> None:
+def test_calls_that_wait_are_named_again_held_ones_too(make_world: Make) -> None:
     world = make_world(geometry=GEOMETRY)
     client = world.connect()
     client.send(b"".join(call("echo", [id_], id_) for id_ in range(4)))
@@ -252,5 +252,25 @@ def test_calls_that_wait_are_named_again_but_for_held_ones(make_world: Make) -> 
     put_in_force(world.shared, Switches(), ["server: calls=9", "method echo: block"], world.now_ns)
     world.read()
     world.run()
-    assert ids(client.answers()) == [0, 1, 2, 3], "held by the server's, which has opened"
+    assert ids(client.answers()) == [0], "let go by the server's, and held by the method's"
+    assert world.shared.table.recovery.audit() == []
+    put_in_force(world.shared, Switches(), ["server: calls=9"], world.now_ns)
+    world.read()
+    world.run()
+    assert ids(client.answers()) == [0, 1, 2, 3]
+    world.verify()
+
+
+def test_held_calls_that_fall_under_nothing_any_more_go(make_world: Make) -> None:
+    world = make_world(geometry=GEOMETRY)
+    world.now_ns = 1000 * S
+    put_in_force(world.shared, Switches(), ["server: calls=1"], world.now_ns)
+    client = world.connect()
+    client.send(b"".join(call("echo", [id_], id_) for id_ in range(4)))
+    world.run()
+    assert ids(client.answers()) == [0]
+    put_in_force(world.shared, Switches(), [], world.now_ns)
+    world.read()
+    world.run()
+    assert ids(client.answers()) == [0, 1, 2, 3]
     world.verify()
