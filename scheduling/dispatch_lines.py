@@ -78,13 +78,20 @@ _SUBJECTS: tuple[tuple[str, _Put], ...] = (
     (r"each caller", lambda d, _, rate: setattr(d, "each_caller", rate)),
     (r"caller (\S+)", lambda d, of, rate: d.callers.update({of[0]: rate})),
 )
+_WITHOUT_ARRIVALS = (
+    r"server",
+    r"service (\S+)",
+    r"resource (\S+) of (\S.*)",
+    r"each caller",
+    r"caller (\S+)",
+)
 
 
 def policies_of(lines: Iterable[str]) -> Policies:
     """The sources of limits that `lines` describe; BadValue says which line is wrong, and why."""
     draft = _Draft()
     for line in lines:
-        _read(draft, " ".join(line.split()))
+        _read(draft, normal(line))
     _check_resources(draft.resources)
     return Policies(
         server=draft.server,
@@ -97,6 +104,31 @@ def policies_of(lines: Iterable[str]) -> Policies:
         defaults=Templates(**draft.defaults),
         exempt=frozenset(draft.exempt),
     )
+
+
+def normal(line: str) -> str:
+    """A line as it is compared: one space between words."""
+    return " ".join(line.split())
+
+
+def subject_of(line: str) -> str:
+    """What a line, or the part before its limits, is about; a resource goes by its name alone."""
+    subject = normal(line).partition(": ")[0].removesuffix(":")
+    resource = re.fullmatch(r"(resource \S+) of \S.*", subject)
+    return resource[1] if resource else subject
+
+
+def is_subject(text: str) -> bool:
+    """Whether a line may be about that, or lift limits of it."""
+    named = f"{text} of x" if re.fullmatch(r"resource \S+", text) else text
+    patterns = (r"exempt \S+", *(pattern for pattern, _ in _SUBJECTS))
+    return any(re.fullmatch(pattern, named) for pattern in patterns)
+
+
+def rate_of(line: str) -> Rate:
+    """The limits of a line that is right; none of an exemption."""
+    limits = normal(line).partition(": ")[2]
+    return _rate(limits, line)
 
 
 def line_of(subject: str, rate: Rate) -> str:
@@ -118,7 +150,13 @@ def _read(draft: _Draft, line: str) -> None:
     for pattern, put in _SUBJECTS:
         match = re.fullmatch(pattern, subject)
         if match and colon:
-            put(draft, list(match.groups()), _rate(limits, line))
+            rate = _rate(limits, line)
+            if rate.relative and pattern in _WITHOUT_ARRIVALS:
+                raise BadValue(
+                    f"{line!r}: relative is for a method, and for callers of a method: arrivals are"
+                    " counted by method"
+                )
+            put(draft, list(match.groups()), rate)
             return
     raise BadValue(
         f"{line!r}: is about nothing that has a rate; write `method NAME: calls=10`, or server,"

@@ -138,6 +138,14 @@ class Policies:
     defaults: Templates = Templates()
     exempt: frozenset[str] = frozenset()
 
+    @property
+    def are_relative(self) -> bool:
+        """Whether some rate is added to the average arrivals of a method."""
+        templates = (self.defaults, *self.services.values(), *self.methods.values())
+        named = (rate for policy in self.methods.values() for rate in policy.callers.values())
+        rates = [rate for one in templates for rate in (one.method, one.caller)]
+        return any(rate is not None and rate.relative for rate in (*rates, *named))
+
     def server_rate(self) -> Rate | None:
         """The rate of the whole server."""
         return in_force(self.server)

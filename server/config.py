@@ -12,7 +12,7 @@ which bear Hadoop's names, in `config_ipc.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..scheduling.units import TimeUnit
@@ -20,6 +20,7 @@ from .config_ipc import PortSettings
 from .config_limits import DAY_MS, HOUR_MS, Limits
 from .config_processes import Handlers, Server
 from .config_throttle import Throttle
+from .set_rates import SetRates
 from .settings import derived
 from .settings.declaration import ConfigError, Derived, ms, setting
 from .settings.kinds import FLAG, TEXT, choice
@@ -158,7 +159,8 @@ class Settings:
 
     `ports` maps the port of each section that has an address to its settings, in the order of
     `server.bind`. `origins` says of every absolute key where its value came from; `notes` are
-    remarks for the operator on what was read and has no effect.
+    remarks for the operator on what was read and has no effect. `set_rates` were set while the
+    daemon ran.
     """
 
     handlers: Handlers
@@ -173,3 +175,4 @@ class Settings:
     ports: Mapping[int, PortSettings]
     origins: Mapping[str, str]
     notes: tuple[str, ...]
+    set_rates: SetRates = field(default_factory=SetRates)

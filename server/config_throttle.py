@@ -11,7 +11,7 @@ from typing import Literal
 
 from ..scheduling.dispatch_rate import MOST_LIMIT
 from .settings.declaration import integer, setting
-from .settings.kinds import FLAG, choice
+from .settings.kinds import FLAG, TEXT, choice
 from .settings.lists import NAMES
 from .settings.rates import RATE_LINES
 
@@ -21,46 +21,102 @@ class Throttle:
     """Budgets of what is dispatched to handlers; a limit of 0 is none."""
 
     dispatch_throttling_rate_in_msg: int = integer(
-        0, "Calls per period of the whole server.", 0, MOST_LIMIT, alias="calls"
+        0, "Calls per period of the whole server.", 0, MOST_LIMIT, alias="calls", live=True
     )
     dispatch_throttling_rate_in_byte: int = integer(
-        0, "Bytes per period of the whole server.", 0, MOST_LIMIT, alias="bytes"
+        0, "Bytes per period of the whole server.", 0, MOST_LIMIT, alias="bytes", live=True
     )
     dispatch_throttling_rate_per_topic_in_msg: int = integer(
-        0, "Calls per period of each method.", 0, MOST_LIMIT, alias="method-calls"
+        0, "Calls per period of each method.", 0, MOST_LIMIT, alias="method-calls", live=True
     )
     dispatch_throttling_rate_per_topic_in_byte: int = integer(
-        0, "Bytes per period of each method.", 0, MOST_LIMIT, alias="method-bytes"
+        0, "Bytes per period of each method.", 0, MOST_LIMIT, alias="method-bytes", live=True
     )
     dispatch_throttling_rate_per_subscription_in_msg: int = integer(
-        0, "Calls per period of each caller of each method.", 0, MOST_LIMIT, alias="caller-calls"
+        0,
+        "Calls per period of each caller of each method.",
+        0,
+        MOST_LIMIT,
+        alias="caller-calls",
+        live=True,
     )
     dispatch_throttling_rate_per_subscription_in_byte: int = integer(
-        0, "Bytes per period of each caller of each method.", 0, MOST_LIMIT, alias="caller-bytes"
+        0,
+        "Bytes per period of each caller of each method.",
+        0,
+        MOST_LIMIT,
+        alias="caller-bytes",
+        live=True,
     )
     rate_period_in_second: int = integer(
-        1, "Length of a period of the limits above.", 1, 86_400, unit="s", alias="period-s"
+        1,
+        "Length of a period of the limits above.",
+        1,
+        86_400,
+        unit="s",
+        alias="period-s",
+        live=True,
+    )
+    dispatch_throttling_rate_relative_to_publish_rate: bool = setting(
+        FLAG,
+        False,
+        "The limits of each method, and of each caller of it, are added to the average arrivals of"
+        " the method: so much more than arrives goes, for whoever catches up.",
+        alias="relative-to-arrival-rate",
+        live=True,
     )
     rates: tuple[str, ...] = setting(
         RATE_LINES,
         (),
         "Limits of one service, method, caller or resource, a line each; docs/pulsar.md has the"
         " grammar. They go before the limits above.",
+        live=True,
     )
-    exempt: tuple[str, ...] = setting(NAMES, (), "Methods without any limit.")
+    exempt: tuple[str, ...] = setting(NAMES, (), "Methods without any limit.", live=True)
     count_bytes_of: Literal["request", "answer", "both"] = setting(
-        choice("request", "answer", "both"), "request", "Whose bytes the limits of bytes count."
+        choice("request", "answer", "both"),
+        "request",
+        "Whose bytes the limits of bytes count.",
+        live=True,
     )
     paced: bool = setting(
         FLAG,
         False,
         "Spread a period's calls over it, instead of as soon as it begins: the same totals.",
+        live=True,
     )
     dry_run: bool = setting(
-        FLAG, False, "Count what the limits would hold, in `faircall stats`, and hold nothing."
+        FLAG,
+        False,
+        "Count what the limits would hold, in `faircall stats`, and hold nothing.",
+        live=True,
     )
     dispatch_throttling_on_batch_message_enabled: bool = setting(
-        FLAG, False, "A JSON-RPC batch counts as one call for each of its methods.", alias="batches"
+        FLAG,
+        False,
+        "A JSON-RPC batch counts as one call for each of its methods.",
+        alias="batches",
+        live=True,
+    )
+    dispatch_throttling_on_non_backlog_consumer_enabled: bool = setting(
+        FLAG,
+        True,
+        "Accepted for Pulsar's sake, and always so: callers without a backlog are limited, too.",
+    )
+    dispatch_throttling_for_filtered_entries_enabled: bool = setting(
+        FLAG,
+        False,
+        "Accepted for Pulsar's sake, and always off: calls that are dropped while they wait cost"
+        " nothing.",
+    )
+    dispatcher_max_read_batch_size: int = integer(
+        0, "Accepted for Pulsar's sake, and always 0: there are no bulk reads.", 0, MOST_LIMIT
+    )
+    scope: Literal["server", "per_process"] = setting(
+        choice("server", "per_process"),
+        "server",
+        "Whose the budgets are: one for the whole server, or one of each reader process and its"
+        " connections, as each of Pulsar's brokers has.",
     )
     precise_dispatcher_flow_control: bool = setting(
         FLAG,
@@ -68,6 +124,12 @@ class Throttle:
         "Accepted for Pulsar's sake, and always so: every call is charged before it is dispatched."
         " As in Pulsar, not together with the key above.",
         alias="precise",
+        live=True,
+    )
+    state_file: str = setting(
+        TEXT,
+        "",
+        "Keeps what `faircall throttle set` has set over a restart; without one it is forgotten.",
     )
     max_callers: int = integer(
         1024,

@@ -7,7 +7,7 @@ of `scheduling.dispatch_lines`. Whoever needs them keeps them decoded, and looks
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,9 +15,8 @@ from ..scheduling.dispatch_lines import policies_of
 from ..scheduling.dispatch_policies import HANDLER, Policies, Rate, service_of
 from ..scheduling.dispatch_rate import NONE
 from ..shm import limiters as rows
-from ..shm.limiters import Kind, Terms, key_of, kind_of, number_of
+from ..shm.limiters import Kind, Terms, key_of, kind_of, number_of, process_of
 from ..shm.names import Names
-from ..shm.shared import Shared
 
 COUNTED = {
     "request": rows.REQUEST,
@@ -28,12 +27,14 @@ COUNTED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switches:
-    """What holds for all limits. `batches`: a batch counts as one call."""
+    """What holds for all limits. `batches`: a batch counts as one call; `per_process`: each reader
+    has budgets of its own."""
 
     counted_bytes: str = "request"
     paced: bool = False
     dry_run: bool = False
     batches: bool = False
+    per_process: bool = False
     most_callers: int = 1024
 
     @property
@@ -45,17 +46,18 @@ class Switches:
     def line(self) -> str:
         return (
             f"{self.counted_bytes} {int(self.paced)} {int(self.dry_run)} {int(self.batches)}"
-            f" {self.most_callers}"
+            f" {int(self.per_process)} {self.most_callers}"
         )
 
     @classmethod
     def of(cls, line: str) -> Switches:
-        counted, paced, dry_run, batches, most = line.split()
+        counted, paced, dry_run, batches, per_process, most = line.split()
         return cls(
             counted_bytes=counted,
             paced=paced == "1",
             dry_run=dry_run == "1",
             batches=batches == "1",
+            per_process=per_process == "1",
             most_callers=int(most),
         )
 
@@ -75,6 +77,7 @@ class Limits:
         self.version, self._names = version, names
         self.switches = Switches.of(switches)
         self.policies: Policies = policies_of(lines)
+        self.counts_arrivals = self.policies.are_relative
         callers = {*self.policies.callers}
         for policy in self.policies.methods.values():
             callers.update(policy.callers)
@@ -86,32 +89,37 @@ class Limits:
         """What stands for a caller's name in a key."""
         return self._names.identities.key(caller)[0]
 
-    def keys(self, method: str, row: int, caller: str) -> list[tuple[Key, Terms]]:
-        """What a call of `method`, which has `row`, is charged to, the server first."""
+    def keys(self, method: str, row: int, caller: str, process: int = 0) -> list[tuple[Key, Terms]]:
+        """What a call of `method`, which has `row`, is charged to, the server first.
+
+        `process` is 0, or the number of its reader + 1 where each has budgets of its own.
+        """
         if method in self.policies.exempt:
             return []
-        found = list(self._keys(method, row, caller))
+        found = list(self._keys(method, row, caller, process))
         learns = any(rate.limits[HANDLER] != NONE for _, rate in found)
-        own = Key(key_of(Kind.METHOD, row))
+        own = Key(key_of(Kind.METHOD, row, process))
         if learns and own not in [key for key, _ in found]:
             found.append((own, Rate()))
         return [(key, self._terms(key, rate, learns)) for key, rate in found]
 
-    def _keys(self, method: str, row: int, caller: str) -> Iterator[tuple[Key, Rate]]:
+    def _keys(
+        self, method: str, row: int, caller: str, process: int = 0
+    ) -> Iterator[tuple[Key, Rate]]:
         policies, hashed = self.policies, self.hash_of(caller)
         if rate := policies.server_rate():
-            yield Key(key_of(Kind.SERVER)), rate
+            yield Key(key_of(Kind.SERVER, 0, process)), rate
         if rate := policies.service_rate(service := service_of(method)):
-            yield Key(key_of(Kind.SERVICE, _number(service))), rate
+            yield Key(key_of(Kind.SERVICE, _number(service), process)), rate
         for name in policies.resources_of(method):
             if (rate := policies.resources[name].rate).limits_anything:
-                yield Key(key_of(Kind.RESOURCE, _number(name))), rate
+                yield Key(key_of(Kind.RESOURCE, _number(name), process)), rate
         if rate := policies.method_rate(method):
-            yield Key(key_of(Kind.METHOD, row)), rate
+            yield Key(key_of(Kind.METHOD, row, process)), rate
         if rate := policies.all_methods_rate(caller):
-            yield Key(key_of(Kind.CALLER), hashed), rate
+            yield Key(key_of(Kind.CALLER, 0, process), hashed), rate
         if rate := policies.caller_rate(method, caller):
-            yield Key(key_of(Kind.PAIR, row), hashed), rate
+            yield Key(key_of(Kind.PAIR, row, process), hashed), rate
 
     def is_named(self, key: Key, method: str) -> bool:
         """Whether a policy is for this caller by name: it has a row in any case."""
@@ -124,12 +132,13 @@ class Limits:
 
     def others_of(self, key: Key) -> tuple[Key, Terms]:
         """The row that those share who found no room for one of their own."""
+        process = process_of(key.key)
         if kind_of(key.key) is Kind.CALLER:
-            others, rate = key_of(Kind.OTHERS), self.policies.all_methods_rate()
+            others, rate = key_of(Kind.OTHERS, 0, process), self.policies.all_methods_rate()
         else:
             row = number_of(key.key)
             method = self._names.methods.name(row)
-            others, rate = key_of(Kind.OTHERS, row + 1), self.policies.caller_rate(method)
+            others, rate = key_of(Kind.OTHERS, row + 1, process), self.policies.caller_rate(method)
         return Key(others), self._terms(Key(others), rate or Rate(), False)
 
     def terms_of(self, key: Key) -> Terms:
@@ -140,6 +149,11 @@ class Limits:
 
     def describe(self, key: Key, caller: str | None) -> str:
         """The key for people; `caller` is its caller's name, if anybody knows it."""
+        process = process_of(key.key)
+        reader = f" (reader {process - 1})" if process else ""
+        return self._describe(key, caller) + reader
+
+    def _describe(self, key: Key, caller: str | None) -> str:
         kind, number = kind_of(key.key), number_of(key.key)
         name = self._callers.get(key.caller) or caller or f"#{key.caller:016x}"
         if kind in (Kind.SERVICE, Kind.RESOURCE):
@@ -164,7 +178,7 @@ class Limits:
         if kind is Kind.RESOURCE:
             resource = policies.resources.get(self._shared.get(number, ""))
             return resource.rate if resource else None
-        if kind is Kind.CALLER or key.key == key_of(Kind.OTHERS):
+        if kind is Kind.CALLER or (kind is Kind.OTHERS and not number):
             return policies.all_methods_rate(name)
         method = self._names.methods.name(number - (kind is Kind.OTHERS))
         if kind is Kind.METHOD:
@@ -190,23 +204,6 @@ class Limits:
         )
 
 
-def put_in_force(shared: Shared, switches: Switches, lines: Iterable[str], now_ns: int) -> Limits:
-    """These rates from now on: every row that there is pays with its old limits first.
-
-    May be repeated after a death in it. BadValue, RatesTooLong: nothing is changed.
-    """
-    text = "\n".join([switches.line(), *lines])
-    limits, limiters = Limits(shared.names, 0, text), shared.table.limiters
-    with shared.table.queue_lock:
-        limits.version = shared.rates.write(text)
-        for row in limiters.used_rows():
-            at = limiters.at(row)
-            key = Key(limiters.q[at + rows.L_KEY], limiters.q[at + rows.L_CALLER])
-            limiters.apply(row, limits.terms_of(key), limits.version, now_ns)
-            shared.table.held.look(at)
-    return limits
-
-
 def _number(name: str) -> int:
     """What stands for a service or a resource in a key."""
-    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=6).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=5).digest(), "little")

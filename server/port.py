@@ -17,9 +17,8 @@ from ..shm.segment import SHM_FOLDER, SegmentError
 from ..shm.shared import Shared
 from .acceptor.handoff import Handoff
 from .acceptor.listeners import close_all, open_listeners
-from .limits import put_in_force
 from .supervisor.failures import CannotStart
-from .throttle import lines_of, switches_of
+from .throttle import follow_settings
 
 if TYPE_CHECKING:
     from .config import PortSettings, Settings
@@ -44,9 +43,7 @@ class Port:
         self._addresses = [listener.address for listener in self.listeners]
         try:
             self.shared = Shared(geometry_of(settings, ipc), policy_of(settings, ipc))
-            if lines := lines_of(settings.throttle):
-                switches = switches_of(settings.throttle)
-                put_in_force(self.shared, switches, lines, self.created_ns)
+            follow_settings(self.shared, settings, self.created_ns)
         except (SegmentError, ValueError, OSError) as error:
             close_all(self.listeners)
             raise CannotStart(f"port {self.number}: {error}") from error
@@ -200,12 +197,16 @@ def geometry_of(settings: Settings, ipc: PortSettings) -> Geometry:
 
 def limiter_rows(settings: Settings) -> int:
     """Of callers, of methods, of what callers without a row of their own share, and of whatever a
-    line is about; services are no more than methods."""
+    line is about; services are no more than methods. Each reader's, if they have budgets each."""
     throttle = settings.throttle
-    return min(
-        MOST_LIMITERS,
-        throttle.max_callers + 3 * settings.limits.methods + len(throttle.rates) + SPARE_LIMITERS,
-    )
+    named = len(throttle.rates) + len(settings.set_rates.lines)
+    rows = throttle.max_callers + 3 * settings.limits.methods + named + SPARE_LIMITERS
+    return min(MOST_LIMITERS, rows * owners(settings))
+
+
+def owners(settings: Settings) -> int:
+    """How many processes have budgets of their own."""
+    return settings.server.readers if settings.throttle.scope == "per_process" else 1
 
 
 def pages_of(payload_bytes: int, longest_bytes: int) -> tuple[int, int]:

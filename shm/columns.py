@@ -12,11 +12,12 @@ import enum
 import numpy as np
 import numpy.typing as npt
 
-from .layout import COUNTERS, LEVEL_COLUMN, MAX_LEVELS, METHOD_COLUMN, WORD, word_of
+from .layout import ARRIVED_COLUMN, COUNTERS, LEVEL_COLUMN, MAX_LEVELS, METHOD_COLUMN, WORD, word_of
 from .segment import Segment
 
 MASK = 0xFFFF_FFFF_FFFF_FFFF  # costs are sums modulo 2^64: a column may lie below 0
 _METHOD_WORDS = METHOD_COLUMN.itemsize // WORD
+_ARRIVED_WORDS = ARRIVED_COLUMN.itemsize // WORD
 _LEVEL_WORDS = LEVEL_COLUMN.itemsize // WORD
 _COST, _SQUARES, _DIED = (word_of(METHOD_COLUMN, name) for name in ("cost", "squares", "died"))
 _LOW = 0xFFFF_FFFF
@@ -61,7 +62,8 @@ class Counter(enum.IntEnum):
 
 class Columns:
     """All columns: `counters` (processes, COUNTERS), `costs` and `calls` (processes, identities),
-    `methods` (handlers, methods) and `levels` (handlers, MAX_LEVELS) records."""
+    `methods` (handlers, methods), `arrived` (readers, methods) and `levels` (handlers, MAX_LEVELS)
+    records."""
 
     def __init__(self, segment: Segment) -> None:
         g, layout = segment.geometry, segment.layout
@@ -80,6 +82,10 @@ class Columns:
             METHOD_COLUMN, layout.method_columns, g.handlers * g.methods
         ).reshape(g.handlers, g.methods)
         self._methods, self._method_count = layout.method_columns // WORD, g.methods
+        self.arrived = segment.records(
+            ARRIVED_COLUMN, layout.arrived_columns, g.readers * g.methods
+        ).reshape(g.readers, g.methods)
+        self._arrived = layout.arrived_columns // WORD
         self.levels = segment.records(
             LEVEL_COLUMN, layout.level_columns, g.handlers * MAX_LEVELS
         ).reshape(g.handlers, MAX_LEVELS)
@@ -155,6 +161,12 @@ class Columns:
         q, at = self._q, self._levels + (handler * MAX_LEVELS + level) * _LEVEL_WORDS
         q[at + 1] += response_ns
         q[at] += 1
+
+    def arrives(self, reader: int, method: int, size: int) -> None:
+        """Reader number `reader`, which is this one, has read a call of `method`."""
+        at = self._arrived + (reader * self._method_count + method) * _ARRIVED_WORDS
+        self._q[at] += 1
+        self._q[at + 1] += size
 
     def total(self, counter: int) -> int:
         """`counter` over all processes."""

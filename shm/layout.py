@@ -53,7 +53,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 MAGIC = 0x4C4C_4143_5249_4146  # "FAIRCALL" in memory; 0 means: not ready yet
-VERSION = 6
+VERSION = 7
 
 WORD = 8  # bytes
 CACHE_LINE = 64  # bytes
@@ -159,7 +159,7 @@ PROCESS = _record(
 )
 ANSWER_RING = _record("head", "tail", words=8)
 LIMITER = _record(
-    "key",  # kind << 56 | which one, see `limiters`; 0 = the row is free
+    "key",  # kind << 56 | process << 44 | which one, see `limiters`; 0 = the row is free
     "caller",  # hash of the caller's name; 0 = of all
     "flags",
     "period_ns",  # 0 = it is being changed
@@ -248,6 +248,7 @@ METHOD_COLUMN = _record(  # per handler and method, written by the handler but f
     "died",  # the janitor's: runs that ended with their handler << 32 | the mark of the last
     words=7,
 )
+ARRIVED_COLUMN = _record("calls", "bytes", words=2)  # per reader and method: of relative rates
 LEVEL_COLUMN = _record("count", "response_ns", words=2)  # per handler and level
 LEVEL = _record(
     "backs_off",  # 1: its calls are refused because of response times
@@ -356,6 +357,7 @@ class Layout:
         self.costs = self._take(g.processes * g.identities * WORD)
         self.calls = self._take(g.processes * g.identities * WORD)
         self.method_columns = self._take(g.handlers * g.methods * METHOD_COLUMN.itemsize)
+        self.arrived_columns = self._take(g.readers * g.methods * ARRIVED_COLUMN.itemsize)
         self.level_columns = self._take(g.handlers * MAX_LEVELS * LEVEL_COLUMN.itemsize)
         self.level_words = self._take(MAX_LEVELS * LEVEL.itemsize)
         self.rates = self._take(2 * (WORD + RATES_BYTES))

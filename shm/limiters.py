@@ -47,7 +47,8 @@ EACH = range(DIMENSIONS)
 NONE = 0  # a limit word; any other is the limit + 1
 MOST_ROOM = rate.MOST_LIMIT
 KEPT_NS = 1_000_000_000  # a row that was named so lately is not given away
-NUMBER_BITS = 56
+KIND_SHIFT, PROCESS_SHIFT = 56, 44
+_PROCESS, _NUMBER = (1 << KIND_SHIFT - PROCESS_SHIFT) - 1, (1 << PROCESS_SHIFT) - 1
 
 # Flags of a row; the method of LEARNS stands above them: row + 1 << LEARNS_SHIFT.
 PACED, DRY_RUN, REQUEST, ANSWER, SETTLES, LEARNS, RELATIVE = (1 << bit for bit in range(7))
@@ -68,17 +69,21 @@ class Kind(enum.IntEnum):
     OTHERS = 7
 
 
-def key_of(kind: Kind, number: int = 0) -> int:
-    """The key word of a row."""
-    return kind << NUMBER_BITS | number & (1 << NUMBER_BITS) - 1
+def key_of(kind: Kind, number: int = 0, process: int = 0) -> int:
+    """The key word of a row; `process`: the reader + 1 where each has budgets of its own."""
+    return kind << KIND_SHIFT | process << PROCESS_SHIFT | number & _NUMBER
 
 
 def kind_of(key: int) -> Kind:
-    return Kind(key >> NUMBER_BITS)
+    return Kind(key >> KIND_SHIFT)
 
 
 def number_of(key: int) -> int:
-    return key & (1 << NUMBER_BITS) - 1
+    return key & _NUMBER
+
+
+def process_of(key: int) -> int:
+    return key >> PROCESS_SHIFT & _PROCESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,13 +164,14 @@ class Limiters:
         q[at + L_KEY] = key  # <- the row exists
         return row
 
-    def give_away(self, named: Slots, now_ns: int) -> int:
+    def give_away(self, named: Slots, now_ns: int, *, anybodys: bool = False) -> int:
         """Free rows of callers that a new one would not differ from; how many (queue lock held).
 
-        `named` are the rows that slots name, staged ones too.
+        `named` are the rows that slots name, staged ones too. `anybodys`: rows of no caller, too.
         """
         rows, freed = self.rows, 0
-        idle = (rows[:, L_CALLER] != 0) & (rows[:, L_LOOKED] + np.uint64(KEPT_NS) <= now_ns)
+        theirs = rows[:, L_KEY] != 0 if anybodys else rows[:, L_CALLER] != 0
+        idle = theirs & (rows[:, L_LOOKED] + np.uint64(KEPT_NS) <= now_ns)
         idle &= ~rows[:, [L_HELD, L_OPENED, L_RUNNING]].any(axis=1)
         idle[named] = False
         for row in np.flatnonzero(idle).tolist():

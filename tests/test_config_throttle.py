@@ -54,14 +54,44 @@ def test_a_line_that_is_no_rate_is_an_error_that_says_why() -> None:
         throttle(rates=["method a: cals=1"])
     with pytest.raises(ConfigError, match="period_s = 0: must be 1 second or more"):
         throttle(rates=["method a: calls=1 period-s=0"])
-    with pytest.raises(ConfigError, match="relative to arrivals"):
-        throttle(rates=["method a: calls=1 relative"])
+    with pytest.raises(ConfigError, match="relative is for a method"):
+        throttle(rates=["server: calls=1 relative"])
 
 
 def test_precise_and_entry_counting_exclude_each_other() -> None:
     assert switches_of(throttle(batches=True)).batches
     with pytest.raises(ConfigError, match="turn one of them off"):
         throttle(batches=True, precise=True)
+
+
+def test_limits_of_methods_may_be_relative_to_arrivals() -> None:
+    assert throttle(rates=["callers of a: calls=1 relative"]).rates
+    assert lines_of(throttle(calls=5, method_calls=6, relative_to_arrival_rate=True)) == (
+        "server: calls=5",
+        "each method: calls=6 relative",
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "wrong", "what"),
+    [
+        ("on_non_backlog_consumer_enabled", False, "callers without a backlog are always limited"),
+        ("for_filtered_entries_enabled", True, "dropped while they wait are never charged"),
+        ("dispatcher_max_read_batch_size", 100, "there are no bulk reads"),
+    ],
+)
+def test_what_the_server_does_not_do_is_refused(key: str, wrong: object, what: str) -> None:
+    key = key if key.startswith("dispatcher") else f"dispatch_throttling_{key}"
+    assert throttle(**{key: not wrong if isinstance(wrong, bool) else 0})
+    with pytest.raises(ConfigError, match=what):
+        throttle(**{key: wrong})
+
+
+def test_a_scope_is_the_servers_or_each_process_s() -> None:
+    assert not switches_of(throttle()).per_process
+    assert switches_of(throttle(scope="per_process")).per_process
+    with pytest.raises(ConfigError, match=r"scope.*per_process"):
+        throttle(scope="per-broker")
 
 
 def test_every_subject_has_its_source() -> None:

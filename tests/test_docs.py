@@ -21,6 +21,7 @@ from faircall.server.config_ipc import GROUPS
 from faircall.server.reader import refusals
 from faircall.server.reader.builtins import Builtins
 from faircall.server.settings import catalogue
+from faircall.server.settings.checks import ONE_VALUE
 from faircall.server.settings.declaration import settings_of
 from faircall.shm.states import Status
 from faircall.workers.envelope import decode
@@ -238,6 +239,7 @@ def _unread() -> Iterator[str]:
             continue
         for field, declared in settings_of(fields).items():
             used = re.search(rf"(?<!columns)\.{field}\b", read) or f'"{declared.key}"' in derived
+            used = used or declared.key in [key for key, _, _ in ONE_VALUE]  # another is refused
             if not used and "metrics" not in declared.key:
                 yield declared.key if name in GROUPS else f"{name}.{declared.key}"
 

@@ -15,6 +15,7 @@ from faircall.scheduling.dispatch_settings import DispatchSettings
 
 from .conformance.pulsar_cases import cases
 from .conformance.pulsar_deviations import DEVIATIONS, Deviation
+from .conformance.pulsar_processes import COMPATIBLE
 
 ROOT = Path(faircall.__file__).parent
 PAGE = ROOT / "docs/pulsar.md"
@@ -62,6 +63,19 @@ def test_every_golden_case_that_is_named_is_there() -> None:
 def test_every_deviation_is_in_the_page(row: Deviation) -> None:
     names = ", ".join(f"`{row.component}/{pattern}`" for pattern in row.patterns)
     assert f"| {names} | {row.pulsar} | {row.ours} | `{row.shown_by}` |" in text()
+
+
+@pytest.mark.parametrize(("name", "key"), COMPATIBLE.items())
+def test_every_case_of_bulk_reads_is_in_the_page(name: str, key: str) -> None:
+    told = f"refused at configuration: `{key}`" if key else "passed"
+    assert re.search(rf"^\| `[^`]+/{name}` \| {re.escape(told)} \|$", text(), re.MULTILINE)
+
+
+def test_every_test_that_is_named_is_there() -> None:
+    named = {name for name in quoted() if re.fullmatch(r"test_\w+", name)}
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert len(named) > 5
+    assert [name for name in named if f"def {name}(" not in tests] == []
 
 
 def test_rows_have_as_many_cells_as_their_head() -> None:

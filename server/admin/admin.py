@@ -106,7 +106,8 @@ class Admin:
         self._row = ports[0].shared.row("admin")
         self._log_level = LogLevel(ports[0].shared)
         self._link = SupervisorLink(channel, self._adopt) if channel else None
-        self._methods = AdminMethods(ports, self._link.refresh if self._link else None)
+        line = self._link
+        self._methods = AdminMethods(ports, *((line.refresh, line.order) if line else ()))
         self._sock = sock
         self._sessions: set[asyncio.Task[None]] = set()
 

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import socket
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -34,13 +35,20 @@ def refresh_call_queue(path: str) -> dict[str, Any]:
     return changed
 
 
-def call_admin(path: str, method: str, timeout_s: float = TIMEOUT_S) -> Any:
+def call_admin(
+    path: str,
+    method: str,
+    timeout_s: float = TIMEOUT_S,
+    params: Mapping[str, Any] | None = None,
+) -> Any:
     """The result of `method` of the daemon whose admin socket is `path`.
 
     AdminError: it refuses. OSError: nobody answers (within `timeout_s` seconds for each step), or
     not with a result; PermissionError: the daemon is another user's.
     """
-    request = {"jsonrpc": "2.0", "method": method, "id": 1}
+    request: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "id": 1}
+    if params is not None:
+        request["params"] = dict(params)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.settimeout(timeout_s)
         try:

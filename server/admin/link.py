@@ -1,7 +1,8 @@
 """The admin process's line to the supervisor, over its channel.
 
 to the supervisor     "refresh ID"           read the settings again
-from it               "refreshed ID JSON"    how that ended: see `supervisor.reload`
+                      "order ID VERB JSON"   an order of an administrator, with its parameters
+from it               "refreshed ID JSON"    how either ended
                       "settings PICKLE"      what the daemon goes by from now on
 """
 
@@ -11,7 +12,7 @@ import asyncio
 import itertools
 import pickle
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -21,7 +22,7 @@ from ...workers.errors import APPLICATION_ERROR, INTERNAL_ERROR, RpcError
 if TYPE_CHECKING:
     from ..config import Settings
 
-REFRESH, REFRESHED, SETTINGS = b"refresh ", b"refreshed ", b"settings "
+REFRESH, ORDER, REFRESHED, SETTINGS = b"refresh ", b"order ", b"refreshed ", b"settings "
 LONGEST_MESSAGE = 1 << 20  # bytes
 PATIENCE_S = 60.0  # a janitor that has to be replaced takes some seconds
 
@@ -42,10 +43,16 @@ class SupervisorLink:
 
     async def refresh(self) -> dict[str, Any]:
         """Have the settings read again; what that changed. RpcError with why it changed nothing."""
-        number = next(self._ids)
+        return await self._ask(next(self._ids), REFRESH, b"")
+
+    async def order(self, verb: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Have an order carried out; what came of it. RpcError with why it was not."""
+        return await self._ask(next(self._ids), ORDER, f" {verb} ".encode() + orjson.dumps(params))
+
+    async def _ask(self, number: int, kind: bytes, rest: bytes) -> dict[str, Any]:
         answer = self._asked[number] = asyncio.get_running_loop().create_future()
         try:
-            self._channel.send(REFRESH + str(number).encode())
+            self._channel.send(kind + str(number).encode() + rest)
             async with asyncio.timeout(PATIENCE_S):
                 found: dict[str, Any] = await answer
         except (OSError, TimeoutError):

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ... import __version__
 from ...shm.layout import HEADER
 from ...workers.errors import INVALID_PARAMS, RpcError
+from .cancel import CancelMethod
+from .rates import Order, RateMethods
 from .stats import PortStats
 
 if TYPE_CHECKING:
@@ -25,9 +27,15 @@ Refresh = Callable[[], Awaitable[dict[str, Any]]]
 
 
 class AdminMethods:
-    """`methods` maps a method's name to what carries it out. `refresh` reads the settings again."""
+    """`methods` maps a method's name to what carries it out. `refresh` reads the settings again,
+    `order` has the supervisor carry something out."""
 
-    def __init__(self, ports: Sequence[Port], refresh: Refresh | None = None) -> None:
+    def __init__(
+        self,
+        ports: Sequence[Port],
+        refresh: Refresh | None = None,
+        order: Order | None = None,
+    ) -> None:
         now_ns = time.monotonic_ns()
         self._ports = ports
         self._stats = [PortStats(port, now_ns) for port in ports]
@@ -40,6 +48,7 @@ class AdminMethods:
                 if refresh
                 else {}
             ),
+            **(_orders(ports, order) if order else {}),
         }
 
     def tick(self, now_ns: int) -> None:
@@ -85,6 +94,17 @@ class AdminMethods:
             "uptime_s": ports[0]["uptime_s"],
             "ports": ports,
         }
+
+
+def _orders(ports: Sequence[Port], order: Order) -> dict[str, AdminMethod]:
+    rates = RateMethods(ports, order)
+    return {
+        "faircall.set_dispatch_rate": rates.set,
+        "faircall.get_dispatch_rate": rates.get,
+        "faircall.remove_dispatch_rate": rates.remove,
+        "faircall.explain_dispatch_rate": rates.explain,
+        "faircall.cancel": CancelMethod(order),
+    }
 
 
 def _none(params: Params) -> None:

@@ -35,22 +35,24 @@ class ThrottleStats:
 
     def snapshot(self, now_ns: int) -> list[dict[str, Any]]:
         """A row for each limiter, at most MOST_ROWS; [] while nothing is throttled."""
-        limits = self._in_force()
+        limits = self.in_force()
         if limits is None:
             return []
         rows = self._limiters.rows
         used = np.flatnonzero(rows[:, words.L_KEY])
         events = rows[used, words.L_EVENTS : words.L_EVENTS + len(REASONS)].sum(axis=1)
         order = np.lexsort((used, -events.astype(np.int64), -rows[used, words.L_HELD].astype(int)))
-        return [self._row(limits, int(row), now_ns) for row in used[order][:MOST_ROWS]]
+        return [self.figures(limits, int(row), now_ns) for row in used[order][:MOST_ROWS]]
 
-    def _in_force(self) -> Limits | None:
+    def in_force(self) -> Limits | None:
+        """The rates in force; None: there never was one."""
         version, text = self._shared.rates.read()
         if version and (self._limits is None or self._limits.version != version):
             self._limits = Limits(self._shared.names, version, text)
         return self._limits if version else None
 
-    def _row(self, limits: Limits, row: int, now_ns: int) -> dict[str, Any]:
+    def figures(self, limits: Limits, row: int, now_ns: int) -> dict[str, Any]:
+        """What one limiter did and will do."""
         one = self._limiters.rows[row].tolist()
         key = Key(one[words.L_KEY], one[words.L_CALLER])
         used, limit = self._used(one, now_ns), [one[words.L_LIMIT + d] - 1 for d in EACH]

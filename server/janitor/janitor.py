@@ -23,6 +23,8 @@ from ...shm.shared import Shared
 from ...workers.log_level import LogLevel
 from ..costs import cost_rules
 from ..port import policy_of
+from ..throttle import follow_settings
+from .arrivals import ArrivalAverages
 from .dead_calls import DeadCalls
 from .method_times import MethodTimes
 from .reaps import REFRESHED, answer, order_of, refresh_of
@@ -53,6 +55,7 @@ class Janitor:
         self._chores: list[Callable[[int], object]] = [
             self._sweep.tick,
             MethodTimes(self.shared).tick,
+            ArrivalAverages(self.shared).tick,
             self._audit,
         ]
         self._complained_ns: dict[str, int] = {}
@@ -107,10 +110,12 @@ class Janitor:
         self._channel.send(REFRESHED + str(version).encode())
 
     def put_in_force(self) -> None:
-        """The policy and the levels by the settings of this process."""
+        """Policy, levels and rates by the settings of this process."""
         port = self._port
         self.shared.table.set_policy(policy_of(port.settings, port.ipc))
         self._sweep.refresh()
+        follow_settings(self.shared, port.settings, time.monotonic_ns())
+        self.shared.doorbells.ring_all()  # calls may go sooner now, or are to be limited
 
     def _attempt(self, chore: Callable[[int], object], now_ns: int) -> None:
         try:

@@ -66,7 +66,8 @@ class Admission:
         caller = who.caller
         if caller.refreshed_ns != now_ns:
             caller.refresh(self._names, now_ns)
-        if len(message.body) > self._staging.limits.frame_only_above_bytes:
+        is_long = len(message.body) > self._staging.limits.frame_only_above_bytes
+        if is_long and not self._staging.has_rates:  # what is called must be known, to be limited
             self._take_undecoded(connection, who, message, now_ns)
             return 1
         return self._take_decoded(connection, who, message, now_ns)

@@ -6,12 +6,15 @@ takes and returns pages without any lock.
 
 from __future__ import annotations
 
+import msgspec
+
 from ...shm import states
 from ...shm.deadlines import method_timeout_ns
 from ...shm.layout import SLOT, SMALL_PAGE, word_of
 from ...shm.pages import REQUEST
 from ...shm.rings import SLOT_WORDS
 from ...shm.shared import Shared
+from ...workers.envelope import CarriedMeta
 from .exchange import PendingCall
 from .throttle import Throttle
 
@@ -23,6 +26,7 @@ _S = {name: word_of(SLOT, name) for name in SLOT.names or ()}
 _IDENTITY, _PRINCIPAL, _CALL = _S["identity"], _S["principal"], _S["call"]
 _ARRIVED, _DEADLINE, _RESERVED = _S["arrived_ns"], _S["deadline_ns"], _S["reserved"]
 _REQUEST, _ANSWER, _ANSWER_PAGE = _S["request"], _S["answer"], _S["answer_page"]
+_decode_meta = msgspec.json.Decoder(CarriedMeta).decode
 _PAGE = 0xFFFF_FFFF  # the page's part of a place
 
 
@@ -43,7 +47,7 @@ class CallBook:
         self._warm: dict[int, int] = {}  # slot -> first page + 1
         self._returned: list[tuple[int, int, int]] = []
         self._free = [slot for slot in reversed(slots) if not self._state(slot)]
-        self.throttle = Throttle(shared)
+        self.throttle = Throttle(shared, reader)
         self._rates = self.throttle.version_word
 
     @property
@@ -113,6 +117,16 @@ class CallBook:
         """Whether a handler has claimed the call in `slot`, at this moment."""
         return self._state(slot) not in (states.FREE, states.QUEUED, states.HELD)
 
+    def waiting_row(self, slot: int) -> int:
+        """The row of the method of the call in `slot`; -1 if it does not wait in the queue."""
+        if self._state(slot) not in (states.QUEUED, states.HELD):
+            return -1
+        return self._method_row(slot)
+
+    def method(self, slot: int) -> str:
+        """The name of the method of the call in `slot`."""
+        return self._names.methods.name(self._method_row(slot))
+
     def answer(self, slot: int) -> tuple[int, bytes]:
         """(status, body) of a TAKEN slot."""
         q, own = self._q, self._slot0 + slot * SLOT_WORDS
@@ -141,6 +155,15 @@ class CallBook:
             length = int.from_bytes(body[: states.META_LENGTH], "big")
             return body[states.META_LENGTH + length :]
         return body
+
+    def context(self, slot: int) -> str | None:
+        """The caller context that the call in `slot` came with."""
+        if not self.calls[slot].flags & states.WITH_META:
+            return None
+        word = self._q[self._slot0 + slot * SLOT_WORDS + _REQUEST]
+        body = self.pages.read(word & _PAGE, word >> 32)
+        length = int.from_bytes(body[: states.META_LENGTH], "big")
+        return _decode_meta(body[states.META_LENGTH :][:length]).caller_context
 
     def release(self, slot: int) -> None:
         """A TAKEN slot becomes free for the next call; its pages go back, or stay with it."""
@@ -203,6 +226,9 @@ class CallBook:
     def _return_old(self, page: int, slot: int) -> None:
         """Pages of the call that had `slot` before it was released."""
         self._returned.append((page, slot, self._generation(slot) - 1 & 0xFFFF_FFFF))
+
+    def _method_row(self, slot: int) -> int:
+        return self._q[self._slot0 + slot * SLOT_WORDS + _CALL] & 0xFFFF_FFFF
 
     def _state(self, slot: int) -> int:
         return self._q[self._slot0 + slot * SLOT_WORDS] & states.STATE_MASK

@@ -39,10 +39,19 @@ class PendingCall:
 
     `connection` None: nobody waits (a notification that was accepted, or the answer was given
     already). `flags` are those of the `call` word; `blocked`: it waits for room in the queue, its
-    connection paused.
+    connection paused. `caller` is for whom it is, once it is staged.
     """
 
-    __slots__ = ("batch", "blocked", "connection", "deadline_ns", "exchange", "flags", "id")
+    __slots__ = (
+        "batch",
+        "blocked",
+        "caller",
+        "connection",
+        "deadline_ns",
+        "exchange",
+        "flags",
+        "id",
+    )
 
     def __init__(
         self,
@@ -59,3 +68,4 @@ class PendingCall:
         self.flags = flags
         self.deadline_ns = 0
         self.blocked = False
+        self.caller = ""

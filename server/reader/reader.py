@@ -26,11 +26,13 @@ from .authentication import Authentication
 from .builtins import Builtins
 from .callbook import CallBook
 from .callers import Callers
+from .cancel_order import Cancelled, CancelOrder
 from .clients import Clients
 from .connections import Connections
 from .ending import Ending
 from .enqueuer import Enqueuer
 from .intake import Intake
+from .rate_changes import RateChanges
 from .replies import Replies
 from .settings import LiveSettings, ReaderSettings
 from .sources import Events, Sources
@@ -75,6 +77,7 @@ class Reader:
         decoder = _decoder(live.admission_limits)
         self.book = book = CallBook(shared, number)
         shared.names.no_strangers = live.service_users
+        self._rate_changes = RateChanges(shared, book)
         replies = Replies(counts, settings.wire_limits.busy_http_status, decoder)
         self._arrivals = arrivals = Arrivals(shared, index, settings.costs, backoff.charge_refused)
         self.enqueuer = enqueuer = Enqueuer(shared, counts, book, replies, arrivals, backoff)
@@ -128,6 +131,12 @@ class Reader:
         self.enqueuer.configure(live.backoff_rules)
         self._turn = min(live.limits.calls_per_pass, self._table.slots_per_reader)
 
+    def cancel(self, order: CancelOrder) -> Cancelled:
+        """Answer calls "cancelled" for an administrator; how many."""
+        found = self._withdrawals.cancel_all(order)
+        self.clients.settle(self._clock())
+        return found
+
     def watch(self, fd: int, call: Callable[[], None]) -> None:
         """Call `call` whenever `fd` is readable or at its end, until it is not watched any more."""
         self._watched[fd] = call
@@ -175,6 +184,7 @@ class Reader:
         answers = self._collect() if self._table.has_answers(self.number) else 0
         if now_ns >= self.book.next_deadline_ns:
             self._withdrawals.expire(now_ns)
+        self._rate_changes.look(now_ns)
         self._timeouts.check(now_ns)
         clients.settle(now_ns)
         self._q[self._connections] = len(clients.by_fd)

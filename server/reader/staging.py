@@ -87,6 +87,11 @@ class Staging:
         self.lanes.know(name, row)
         return row
 
+    @property
+    def has_rates(self) -> bool:
+        """Whether there is, or was, any rate."""
+        return bool(self._q[self._rates])
+
     def method_names(self) -> list[str]:
         """Those of the service."""
         methods = self._names.methods
@@ -134,9 +139,9 @@ class Staging:
             self._arrivals.refused_without_slot(account.row)
             self._refuse_for_room(pending, level, message)
             return
+        pending.caller = caller = who.user or who.caller.name
         if q[self._rates]:
             name = self._method_names.get(row, UNDECODED_METHOD)
-            caller = who.user or who.caller.name
             self._throttle.name(slot, name, row, caller, pending.batch, now_ns)
         self._enqueuer.staged.append((slot, place))
         if pending.connection:

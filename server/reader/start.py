@@ -1,10 +1,12 @@
 """The start of a reader process: what it needs, taken from the settings of its port.
 
-Its channel may bring others later: the supervisor's settings, pickled, the last of which count.
+Its channel may bring others later: the supervisor's settings, pickled, the last of which count; and
+orders to cancel calls.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
@@ -19,10 +21,10 @@ from ..port import service_users
 from ..settings import processors
 from ..settings.trusted_peers import trusted_peers, trusted_proxies
 from ..supervisor.failures import CannotStart
-from ..throttle import lines_of
 from ..wire.limits import WireLimits
 from .backoff import BackOffRules
 from .caller_rules import CallerRules
+from .cancel_order import CancelOrder, answer_of
 from .client_limits import ClientLimits
 from .lanes import ReservedCalls
 from .pair_file import FileUnusable, PairFile
@@ -67,7 +69,7 @@ def take_settings_from(channel: socket.socket, port: Port, reader: Reader) -> No
 
 
 def _hear(reader: Reader, port: Port, channel: socket.socket) -> None:
-    """The supervisor says what to go by from now on, or nothing more."""
+    """The supervisor says what to go by from now on, what to cancel, or nothing more."""
     try:
         message = channel.recv(LONGEST_MESSAGE)
     except BlockingIOError:
@@ -77,8 +79,13 @@ def _hear(reader: Reader, port: Port, channel: socket.socket) -> None:
     if not message:
         reader.unwatch(channel.fileno())
         return
-    settings: Settings = pickle.loads(message)  # the supervisor's own
-    port.refresh(settings)
+    told: Settings | CancelOrder = pickle.loads(message)  # the supervisor's own
+    if isinstance(told, CancelOrder):
+        found = reader.cancel(told)
+        with contextlib.suppress(OSError):  # who does not listen will not have it counted
+            channel.send(answer_of(told, found))
+        return
+    port.refresh(told)
     reader.configure(live_settings(port))
 
 
@@ -184,12 +191,10 @@ def _client_limits(settings: Settings) -> ClientLimits:
 
 
 def _admission_limits(settings: Settings) -> AdmissionLimits:
-    limits, frames_above = settings.limits, settings.limits.frame_only_above_bytes
-    if lines_of(settings.throttle):  # what is called must be known, or long requests had no limit
-        frames_above = limits.max_message_bytes
+    limits = settings.limits
     return AdmissionLimits(
         max_message_bytes=limits.max_message_bytes,
-        frame_only_above_bytes=frames_above,
+        frame_only_above_bytes=limits.frame_only_above_bytes,
         max_batch=limits.max_batch,
         max_depth=limits.max_depth,
         max_id_bytes=limits.max_id_bytes,

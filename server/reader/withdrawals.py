@@ -17,10 +17,13 @@ from ...shm.table import ANSWERED, GIVEN_UP, WITHDRAWN
 from ...workers.errors import deadline_exceeded
 from . import refusals
 from .callbook import NEVER_NS, CallBook
+from .cancel_order import Cancelled, CancelOrder
 from .connection import Connection
 from .enqueuer import Enqueuer
 from .exchange import PendingCall
 from .replies import Replies
+
+CALLS_AT_A_TIME = 256  # that are given up under one lock
 
 
 class Withdrawals:
@@ -59,6 +62,25 @@ class Withdrawals:
             if self._book.calls[slot].id == id_:
                 return self._give_up([slot], refusals.CANCELLED, Counter.CANCELLED) > 0
         return False
+
+    def cancel_all(self, order: CancelOrder) -> Cancelled:
+        """Answer the calls that an administrator means "cancelled", but those given up already."""
+        calls, waiting, running = self._book.calls, 0, 0
+        slots = [slot for slot in calls if self._is_meant(slot, order)]
+        for first in range(0, len(slots), CALLS_AT_A_TIME):
+            some = slots[first : first + CALLS_AT_A_TIME]
+            count = self._give_up(some, refusals.CANCELLED, Counter.CANCELLED)
+            ended = sum(slot in calls and calls[slot].deadline_ns == NEVER_NS for slot in some)
+            waiting, running = waiting + count - ended, running + ended
+        return Cancelled(waiting, running)
+
+    def _is_meant(self, slot: int, order: CancelOrder) -> bool:
+        book, pending = self._book, self._book.calls[slot]
+        if pending.caller != order.user or pending.deadline_ns == NEVER_NS:
+            return False
+        if order.method is not None and book.method(slot) != order.method:
+            return False
+        return order.context is None or book.context(slot) == order.context
 
     def turn_away(self) -> None:
         """The server ends: what has not begun is refused, what runs is left alone."""

@@ -39,8 +39,8 @@ class Changes:
     needs_restart: list[Change] = field(default_factory=list)
 
     def touches(self, port: int) -> bool:
-        """Whether a value of that port changes, or one of the handlers, which its queue goes by."""
-        mine = (f"ipc.{port}.", "handlers.")
+        """Whether a value of that port changes, or one that all queues go by."""
+        mine = (f"ipc.{port}.", "handlers.", "throttle.")
         return any(change.key.startswith(mine) for change in self.applied)
 
 

@@ -10,6 +10,28 @@ from .resolve import OwnValues, PortValues, Settled
 
 Show = Callable[[str], str]
 
+# Keys of Pulsar's, the only value that they can have here, and why.
+ONE_VALUE = (
+    (
+        "dispatch-throttling-on-non-backlog-consumer-enabled",
+        True,
+        "cannot be off: here callers without a backlog are always limited; leave the key out, or"
+        " give those callers a rate of their own",
+    ),
+    (
+        "dispatch-throttling-for-filtered-entries-enabled",
+        False,
+        "cannot be on: here calls that are dropped while they wait are never charged; leave the key"
+        " out",
+    ),
+    (
+        "dispatcher-max-read-batch-size",
+        0,
+        "has no meaning here: there are no bulk reads, a claim knows what it takes and charges it"
+        " before; leave the key out",
+    ),
+)
+
 
 def check_own(own: OwnValues) -> None:
     """ConfigError with both keys of the first pair that does not fit."""
@@ -23,6 +45,9 @@ def check_own(own: OwnValues) -> None:
             "must hold the longest request and the longest answer at a time: at least twice"
             f" limits.max-message-bytes = {own['limits.max-message-bytes']}",
         )
+    for key, only, why in ONE_VALUE:
+        if own[f"throttle.{key}"] != only:
+            raise _error(own.settled, f"throttle.{key}", why)
     precise, batches = "precise-dispatcher-flow-control", "on-batch-message-enabled"
     if own[f"throttle.{precise}"] and own[f"throttle.dispatch-throttling-{batches}"]:
         raise _error(

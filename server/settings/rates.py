@@ -17,9 +17,6 @@ def read_lines(raw: object) -> tuple[str, ...]:
         policies_of(lines)
     except BadValue as error:
         raise ValueError(f"has a line that is no rate: {error}") from None
-    for line in lines:
-        if "relative" in line.partition(": ")[2].split():
-            raise ValueError(f"has {line!r}: the server knows no rates relative to arrivals yet")
     return tuple(line for line in lines if line)
 
 

@@ -3,8 +3,8 @@
 A process has a pidfd, by which alone it is signalled and waited for (a process number may be
 another's by then), and a channel, a SOCK_SEQPACKET pair of one message per send:
 
-    child to supervisor   "ready" | "failed: MESSAGE" | the janitor's answers
-    supervisor to child   the janitor's orders, settings; its end closed for writing: "end now"
+    child to supervisor   "ready" | "failed: MESSAGE" | answers of the janitor and the readers
+    supervisor to child   orders, settings; its end closed for writing: "end now"
 """
 
 from __future__ import annotations

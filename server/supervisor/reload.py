@@ -24,12 +24,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..log import MAX_TEXT_CHARS, Long
 from ..port import Port, policy_of
+from ..rates_in_force import check as check_rates
 from ..settings.changes import Change, Changes, merge
 from ..settings.declaration import ConfigError
+from ..throttle import lines_of, switches_of
 from .failures import one_line
 
 if TYPE_CHECKING:
     from ..config import Settings
+    from ..set_rates import SetRates
     from .roster import Roster
 
 log = logging.getLogger("faircall.supervisor")
@@ -47,6 +50,7 @@ class Reload:
     changes: Changes
     ports: set[int]
     reply: Reply
+    answer: dict[str, Any] | None = None  # of rates that were set; None: what the changes are
 
 
 class Reloads:
@@ -85,6 +89,26 @@ class Reloads:
             self._order(touched)
             self._finish()
 
+    def change_rates(
+        self,
+        rates: SetRates,
+        keep: Callable[[], None],
+        answer: dict[str, Any],
+        reply: Reply,
+    ) -> None:
+        """Go by other rates of an administrator, once `keep` has kept them; `reply` gets `answer`
+        when they are in force. ConfigError: nothing is changed."""
+        if self._roster.stopping:
+            raise ConfigError("rates cannot be changed: the server stops")
+        settings = dataclasses.replace(self.settings, set_rates=rates)
+        self._check_rates(settings)
+        keep()
+        self._version += 1
+        self._put_in_force(settings, Changes())
+        touched = {port.number for port in self._ports}
+        self._unanswered.append(Reload(self._version, Changes(), set(touched), reply, answer))
+        self._order(touched)
+
     def answered(self, port: int, version: int) -> None:
         """That port's janitor has put the settings of `version` in force."""
         for reload in self._unanswered:
@@ -101,9 +125,21 @@ class Reloads:
         settings, changes = merge(self.settings, read, rooms)
         for ipc in settings.ports.values():
             policy_of(settings, ipc)  # ValueError
+        self._check_rates(settings)
         for note in read.notes:
             log.warning("configuration", {"note": note})
         return settings, changes
+
+    def _check_rates(self, settings: Settings) -> None:
+        """ConfigError if a running segment cannot take the rates of `settings`."""
+        throttle = settings.throttle
+        lines = lines_of(throttle, settings.set_rates.lines)
+        try:
+            for port in self._ports:
+                geometry = port.shared.geometry
+                check_rates(geometry, throttle.max_callers, switches_of(throttle), lines)
+        except ValueError as error:
+            raise ConfigError(f"throttle.rates: {error}") from None
 
     def _put_in_force(self, settings: Settings, changes: Changes) -> None:
         self.settings = settings
@@ -125,6 +161,10 @@ class Reloads:
         for reload in [reload for reload in self._unanswered if not reload.ports]:
             self._unanswered.remove(reload)
             changes = reload.changes
+            if reload.answer is not None:
+                log.info("rates changed", reload.answer)
+                reload.reply(reload.answer)
+                continue
             fields = {
                 "applied": [str(change) for change in changes.applied],
                 "unchanged": len(changes.unchanged),

@@ -14,13 +14,16 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from ..admin.link import ORDER as ORDERS
 from ..admin.link import REFRESH as ASKS
 from ..admin.link import REFRESHED as ANSWERS
 from ..admin.link import SETTINGS as TELLS
 from ..janitor.reaps import REAPED, REFRESH, REFRESHED, Reaps, parse_answer
 from ..port import Port
+from ..reader.cancel_order import CANCELLED
 from .autopsy import cause_of_death, log_death, running_call, why_not_ready
 from .children import FAILED, READY, Child, Process, bury, fork
+from .failures import one_line
 from .lifecycle import ChildEvent, ChildState
 from .roles import Body, Duty, descriptors, perform
 from .sources import Sources
@@ -29,12 +32,16 @@ from .watch import SILENT
 
 log = logging.getLogger("faircall.supervisor")
 
+Reply = Callable[[dict[str, Any]], None]
+
 
 class Roster:
     """`failed(child, message)` is told of each process that ended before it was ready.
 
     `refreshed(port, version)`: that port's janitor has put settings in force. `asked(reply)`: an
-    administrator wants them read again, and `reply` takes the outcome.
+    administrator wants them read again, and `reply` takes the outcome. `ordered` maps verbs to what
+    carries them out, with their parameters and `reply`. `cancelled(process, message)`: a reader has
+    carried such an order out.
     """
 
     def __init__(
@@ -49,7 +56,9 @@ class Roster:
         self.reaps = {port.number: Reaps() for port in ports}
         self.stopping = False  # whoever ends now was meant to
         self.refreshed: Callable[[int, int], None] = lambda port, version: None
-        self.asked: Callable[[Callable[[dict[str, Any]], None]], None] = lambda reply: None
+        self.asked: Callable[[Reply], None] = lambda reply: None
+        self.cancelled: Callable[[Process, bytes], None] = lambda process, message: None
+        self.ordered: dict[str, Callable[[dict[str, Any], Reply], None]] = {}
 
     def _places(self, port: Port) -> Iterator[Child]:
         """The children of `port`, in the order in which they are started; admin is the first's."""
@@ -129,8 +138,22 @@ class Roster:
                 self._refreshed(child.port, int(message.removeprefix(REFRESHED)))
             elif message.startswith(ASKS) and child.role == "admin":
                 self.asked(partial(_reply, process, message.removeprefix(ASKS)))
+            elif message.startswith(CANCELLED) and child.role == "reader":
+                self.cancelled(process, message)
+            elif message.startswith(ORDERS) and child.role == "admin":
+                self._carry_out(process, message.removeprefix(ORDERS))
         if message is not None:
             self._sources.remove(process.channel.fileno())
+
+    def _carry_out(self, process: Process, order: bytes) -> None:
+        """An administrator's order, "NUMBER VERB JSON"; whatever is wrong with it is answered."""
+        number, verb, params = order.split(b" ", 2)
+        reply = partial(_reply, process, number)
+        try:
+            self.ordered[verb.decode()](json.loads(params), reply)
+        except Exception as error:
+            log.error("order failed", {"order": verb.decode()}, exc_info=error)
+            reply({"error": one_line(error)})
 
     def _settled(self, port: Port, message: bytes) -> None:
         """The janitor of `port` has answered: that place may be given to another process."""

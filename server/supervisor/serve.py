@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...shm.segment import sweep_stale
@@ -12,6 +13,7 @@ from ...shm.selftest import NoRobustMutexes, check_robust_mutexes
 from ..acceptor.unix_listener import remove_stale
 from ..log import Long, setup_logging
 from ..port import open_ports
+from ..state_file import StateFileUnusable, read_state
 from .failures import CANNOT_START, CannotStart
 from .roles import bodies_for, preload
 from .supervisor import Supervisor
@@ -40,8 +42,9 @@ def serve(
     preload()
     try:
         check_robust_mutexes()
+        settings = replace(settings, set_rates=read_state(settings.throttle.state_file))
         ports = open_ports(settings)
-    except (CannotStart, NoRobustMutexes) as error:
+    except (CannotStart, NoRobustMutexes, StateFileUnusable) as error:
         log.error("cannot start", {"reason": Long(error)})
         return CANNOT_START
     for port in ports:

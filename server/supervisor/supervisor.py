@@ -17,9 +17,11 @@ from ...shm.states import Phase
 from ..log import Long
 from ..port import Port
 from . import ending
+from .cancels import Cancels
 from .children import Child
 from .failures import CANNOT_START, CUT_OFF
 from .lifecycle import WANTED, ChildState, Event, following
+from .rate_orders import RateOrders
 from .reload import Reloads
 from .roles import Body
 from .roster import Roster
@@ -58,6 +60,14 @@ class Supervisor:
         self._watch = Watch(settings)
         self._reloads = Reloads(settings, ports, self._roster, read_again, self._adopt)
         self._roster.refreshed, self._roster.asked = self._reloads.answered, self._reloads.begin
+        rates = RateOrders(self._reloads)
+        self._cancels = Cancels(self._roster)
+        self._roster.cancelled = self._cancels.answered
+        self._roster.ordered = {
+            "set_rate": rates.set,
+            "remove_rate": rates.remove,
+            "cancel": self._cancels.begin,
+        }
         self._entered_ns = 0
         self._because = Event.READY
         self._quiet = 0  # checks in a row that found nothing in flight
@@ -123,6 +133,7 @@ class Supervisor:
                 reaps.forgive(now_ns)
         self._roster.kill_silent_janitors(now_ns)
         self._roster.tell_again()
+        self._cancels.tick(now_ns)
 
     # -- events ----------------------------------------------------------------------------------
 

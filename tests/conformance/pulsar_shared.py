@@ -13,7 +13,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from faircall.scheduling.dispatch_lines import line_of
-from faircall.server.limits import Switches, put_in_force
+from faircall.server.limits import Switches
+from faircall.server.rates_in_force import put_in_force
 from faircall.server.reader.throttle import Throttle
 from faircall.shm import states
 from faircall.shm.layout import SLOT, Geometry, word_of
@@ -28,7 +29,7 @@ from .pulsar_server import Key, Unit
 from .recorded import Case
 
 GEOMETRY = Geometry(
-    readers=1,
+    readers=4,  # the first has all calls; the others name limiters
     handlers=1,
     slots=4096,
     levels=1,
@@ -55,7 +56,6 @@ class NotShared:
 _BULK = "a claim knows the size of what it takes, and charges it before: there are no bulk reads"
 _ITEMS = "the items of a batch are calls of their own here, and are let go one by one"
 _RACE = "a claim looks and charges under one lock: there is nothing to be interleaved"
-_PROCESSES = "a budget of each process is not built"
 _BACKLOG = "a switch that is not built: callers without a backlog are limited, too"
 _FILTERED = "a call that is dropped before its handler is never claimed: nothing is charged"
 
@@ -63,11 +63,14 @@ _FILTERED = "a call that is dropped before its handler is never claimed: nothing
 class SharedReplay(Replay):
     """Moves one server's shared memory through the timeline of a case."""
 
+    geometry = GEOMETRY
+
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        self.shared = Shared(GEOMETRY, POLICY)
+        self.shared = Shared(self.geometry, POLICY)
         self.table, self.q = self.shared.table, self.shared.segment.q
-        self.throttle = Throttle(self.shared)
+        readers = range(self.geometry.readers)
+        self.throttles = [Throttle(self.shared, number) for number in readers]
         self.free = list(range(GEOMETRY.slots))
         self.averages: dict[int, tuple[float, float, int]] = {}
         self.counted: dict[int, tuple[Key, Unit]] = {}  # by slot: what its claim delivers
@@ -130,21 +133,18 @@ class SharedReplay(Replay):
 
     def dispatch(self) -> None:
         """Claims, settles and answers what may go now."""
-        slots, tokens = [0] * 8, [0] * 8
-        while count := self.table.claim(0, self.now_ns, slots, tokens):
-            taken = slots[:count]
-            self.table.settle(taken, [(0, 0, True)] * count, self.now_ns)
-            for slot in taken:
-                own = self._own(slot)
-                self.q[own + _S["answer"]] = states.answer_word(1, 0, self.q[own] >> 32)
+        while self.serve():
+            answered = [0] * GEOMETRY.slots
+            for slot in answered[: self.table.collect(0, answered)]:
                 if slot in self.counted:
                     self.count(*self.counted[slot])
-            self.table.publish(0, slots, tokens, count)
-            self.table.collect(0, [0] * count)
-            for slot in taken:
                 self.table.release(slot)
                 self._release(slot)
         assert self.table.recovery.audit() == []
+
+    def serve(self) -> int:
+        """What the handlers do at this moment; how many calls they answered."""
+        return serve_once(self.shared, 0, self.now_ns)
 
     def openings(self) -> Iterator[int]:
         """When the table wants to be asked again."""
@@ -152,7 +152,10 @@ class SharedReplay(Replay):
             yield opens_ns
 
     def _put_in_force(self) -> None:
-        switches = Switches(batches=self.settings.on_batch_message)
+        switches = Switches(
+            batches=self.settings.on_batch_message,
+            per_process=self.config.get("scope") == "per_process",
+        )
         put_in_force(self.shared, switches, lines_of(self.config), self.now_ns)
 
     def _stage(self, key: Key, unit: Unit, is_head: bool) -> int:
@@ -162,7 +165,8 @@ class SharedReplay(Replay):
         q[own + _S["call"]] = states.call_word(row)
         q[own + _S["deadline_ns"]] = NEVER_NS
         q[own + _S["request"]] = (unit.bytes if is_head else 0) << 32
-        self.throttle.name(slot, method, row, key[1], self._batch(unit, is_head), self.now_ns)
+        throttle = self.throttles[key[2]]
+        throttle.name(slot, method, row, key[1], self._batch(unit, is_head), self.now_ns)
         self._average(row)
         return slot
 
@@ -193,7 +197,7 @@ class SharedReplay(Replay):
 
     def _unstage(self, slot: int) -> None:
         self.q[self._own(slot) + _S["budget"]] = 0
-        self.throttle.clear(slot)
+        self.throttles[0].clear(slot)
         self.free.append(slot)
 
     def _release(self, slot: int) -> None:
@@ -203,6 +207,19 @@ class SharedReplay(Replay):
 
     def _own(self, slot: int) -> int:
         return self.table.slot0 + slot * SLOT_WORDS
+
+
+def serve_once(shared: Shared, handler: int, now_ns: int) -> int:
+    """A handler's way: it claims what may go, settles and publishes it; how many calls."""
+    table, q = shared.table, shared.segment.q
+    slots, tokens = [0] * 8, [0] * 8
+    count = table.claim(handler, now_ns, slots, tokens)
+    table.settle(slots[:count], [(0, 0, True)] * count, now_ns)
+    for slot in slots[:count]:
+        own = table.slot0 + slot * SLOT_WORDS
+        q[own + _S["answer"]] = states.answer_word(1, 0, q[own] >> 32)
+    table.publish(0, slots, tokens, count)
+    return count
 
 
 def lines_of(config: Mapping[str, Any]) -> list[str]:
@@ -229,7 +246,6 @@ NOT_SHARED = (
     *(NotShared(name, _BACKLOG) for name in ("NB-04", "NB-05", "NB-08")),
     *(NotShared(name, _RACE) for name in ("RC-04", "RC-05")),
     NotShared("FI-02", _FILTERED),
-    NotShared("MP-02", _PROCESSES),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 from collections import Counter
@@ -10,15 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from ..daemon import PROBE, SERVICES, Daemon
+from faircall.server.admin.client import refresh_call_queue
+from faircall.server.cli import main
+
+from ..daemon import PROBE, SERVICES, Daemon, launch, serving, until
 from ..raw import Raw, request
 from .conftest import Serve
+from .gates import Gate
 
 pytestmark = pytest.mark.slow
 
 STAMPS = SERVICES / "stamps.py"
 S = 1_000_000_000
 LIMIT, CALLERS, CALLS = 50, 4, 40
+SHORT = {"timeout_ms": 5000}
 
 
 def configured(folder: Path, *lines: str) -> tuple[str, str]:
@@ -111,3 +117,131 @@ def test_a_cap_lets_as_many_run_at_once_as_it_says(serve: Serve, tmp_path: Path)
     with Raw(daemon.tcp, "lines") as raw:
         raw.send(*[request("about", id=id_) for id_ in range(1, 101)])
         assert sorted(raw.receive()["id"] for _ in range(100)) == list(range(1, 101))
+
+
+def reload_with(daemon: Daemon, folder: Path, *lines: str) -> list[str]:
+    """The keys that a reload has applied."""
+    configured(folder, *lines)
+    changed = refresh_call_queue(str(daemon.admin_socket))
+    assert changed["needs_restart"] == []
+    return [change["key"] for change in changed["applied"]]
+
+
+def test_a_reload_limits_a_server_that_had_no_limit_and_lifts_it_again(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """Calls that wait since before are limited, too; the same again gives no fresh quota."""
+    daemon = serve(STAMPS, "--handlers", "1", *configured(tmp_path))
+    with Raw(daemon.tcp, "lines") as raw:
+        assert raw.call("claimed_ns") > 0
+        assert daemon.stats()["ports"][0]["throttle"] == []
+        limit = "rates = ['method claimed_ns: calls=3 period-s=3600']"
+        assert reload_with(daemon, tmp_path, limit) == ["throttle.rates"]
+        raw.send(*[request("claimed_ns", id=id_, meta=SHORT) for id_ in range(3)])
+        assert all("result" in raw.receive() for _ in range(3))
+        assert reload_with(daemon, tmp_path, limit) == []
+        assert reload_with(daemon, tmp_path, limit, "paced = false", "calls = 999") != []
+        error = raw.ask("claimed_ns", meta={"timeout_ms": 1000})["error"]
+        assert error["data"]["reason"] == "throttled"
+        more = "rates = ['method claimed_ns: calls=4 period-s=3600']"
+        reload_with(daemon, tmp_path, more)
+        assert "result" in raw.ask("claimed_ns"), "three of the four were used"
+        assert "error" in raw.ask("claimed_ns", meta={"timeout_ms": 1000})
+        reload_with(daemon, tmp_path)
+        assert "result" in raw.ask("claimed_ns")
+
+
+def test_calls_that_wait_are_limited_and_held_ones_let_go(serve: Serve, tmp_path: Path) -> None:
+    daemon, gate = serve(PROBE, "--handlers", "1", *configured(tmp_path)), Gate(tmp_path)
+    with Raw(daemon.tcp, "lines") as raw, Raw(daemon.tcp, "lines") as other:
+        raw.send(request("hold", gate.path, id=0))
+        gate.wait_for_call()
+        raw.send(*[request("echo", id_, id=id_) for id_ in range(1, 9)])
+        until(lambda: daemon.stats()["ports"][0]["queue"]["waiting"] == 8)
+        reload_with(daemon, tmp_path, "rates = ['method echo: calls=2 period-s=3600']")
+        until(lambda: daemon.stats()["ports"][0]["throttle"], "the reader's look")
+        assert raw.call("rpc.ping"), "its pass is over"
+        gate.open()
+        assert [raw.receive()["id"] for _ in range(3)] == [0, 1, 2]
+        assert other.call("pid") > 0
+        assert daemon.stats()["ports"][0]["throttle"][0]["held"] == 6
+        reload_with(daemon, tmp_path)
+        assert [raw.receive()["id"] for _ in range(6)] == [3, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.fault
+def test_a_janitor_that_dies_leaves_the_rates_to_its_successor(
+    serve: Serve, tmp_path: Path
+) -> None:
+    daemon = serve(PROBE, "--handlers", "1", *configured(tmp_path))
+    with Raw(daemon.tcp, "lines") as raw:
+        reload_with(daemon, tmp_path, "rates = ['method echo: calls=1 period-s=3600']")
+        assert raw.call("echo", 1) == 1
+        before = daemon.child("janitor")
+        os.kill(before, signal.SIGKILL)
+        until(lambda: daemon.children().get("janitor", [before])[0] != before)
+        reload_with(daemon, tmp_path, "rates = ['method echo: calls=2 period-s=3600']")
+        assert raw.call("echo", 2) == 2
+        assert "error" in raw.ask("echo", 3, meta={"timeout_ms": 1000})
+
+
+def command(daemon: Daemon, capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:
+    """Exit status of a command to the daemon, and what it printed."""
+    capsys.readouterr()
+    status = main([*args, "--to", str(daemon.admin_socket)])
+    said = capsys.readouterr()
+    return status, said.out + said.err
+
+
+def test_rates_are_set_explained_removed_and_kept(
+    serve: Serve, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = tmp_path / "state.json"
+    config = configured(tmp_path, f"state-file = '{state}'", "caller-calls = 7")
+    limit = ("--level", "method", "--method", "echo", "--calls", "2", "--period", "3600")
+    with serving(tmp_path / "first", PROBE, "--handlers", "2", *config) as daemon:
+        assert command(daemon, capsys, "throttle", "set", *limit) == (
+            0,
+            "set: method echo: calls=2 period-s=3600 (version 1)\n",
+        )
+        refresh_call_queue(str(daemon.admin_socket))
+        with Raw(daemon.tcp, "lines") as raw:
+            assert [raw.call("echo", n) for n in range(2)] == [0, 1]
+            assert "error" in raw.ask("echo", 3, meta={"timeout_ms": 1000})
+            caller = raw.call("about")["user"]
+        status, said = command(daemon, capsys, "throttle", "explain", "echo", caller, "--json")
+        (port,) = json.loads(said)["ports"]
+        pair, method = sorted(port["limits"], key=lambda limit: str(limit["source"]))[::-1]
+        assert (status, method["source"], pair["source"]) == (0, "set", "throttle.caller-calls")
+        assert (method["used"], method["limit"], method["refused"]) == (2, 2, 1)
+        assert port["opens_in_s"] == method["opens_in_s"] > 1
+        status, said = command(
+            daemon,
+            capsys,
+            "throttle",
+            "set",
+            "--level",
+            "method",
+            "--method",
+            "ech",
+            "--calls",
+            "1",
+        )
+        assert (status, "method 'ech' is not served; known is echo" in said) == (2, True)
+    with serving(tmp_path / "second", PROBE, "--handlers", "2", *config) as daemon:
+        status, said = command(daemon, capsys, "throttle", "get", "--json")
+        assert json.loads(said) == {
+            "version": 1,
+            "rates": [
+                {"source": "throttle.caller-calls", "rate": "callers of each method: calls=7"},
+                {"source": "set", "rate": "method echo: calls=2 period-s=3600"},
+            ],
+        }
+        with Raw(daemon.tcp, "lines") as raw:
+            assert [raw.call("echo", n) for n in range(2)] == [0, 1]
+            status, _ = command(daemon, capsys, "throttle", "remove", *limit[:4])
+            assert (status, raw.call("echo", 3)) == (0, 3)
+    state.write_text("{}")
+    broken = launch(tmp_path / "third", PROBE, *config)
+    assert broken.wait() == 2
+    assert "mend it, or move it away" in broken.log

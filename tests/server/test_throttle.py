@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from faircall.server.limits import Switches, put_in_force
+from faircall.server.limits import Switches
+from faircall.server.rates_in_force import put_in_force
 from faircall.shm.budgets import W_BUDGET
 from faircall.shm.columns import Counter
-from faircall.shm.limiters import HANDLER, L_KEY, L_USED, Kind, key_of, kind_of
+from faircall.shm.limiters import HANDLER, L_KEY, L_RUNNING, L_USED, Kind, key_of, kind_of
 
 from .reader_client import batch, call
 from .reader_world import SMALL, World
@@ -159,3 +160,117 @@ def test_callers_without_a_row_of_their_own_share_one(throttled: Callable[..., W
     clients[2].send(call("echo", [2], 3))
     world.run()
     assert kinds(world) == ["OTHERS", "PAIR"], "the two idle rows made room"
+
+
+def test_a_row_that_was_made_by_other_rates_is_renewed_by_who_names_it(
+    throttled: Callable[..., World],
+) -> None:
+    """As of a janitor that died before it was there."""
+    world = throttled("server: calls=2")
+    client = world.connect()
+    client.send(call("echo", [1], 1))
+    world.run()
+    with world.shared.table.queue_lock:  # the text, and nothing after it
+        text = world.shared.rates.read()[1].replace("calls=2", "calls=3")
+        world.shared.rates.write(text)
+    client.send(b"".join(call("echo", [id_], id_) for id_ in range(2, 6)))
+    world.run()
+    assert ids(client.answers()) == [1, 2, 3]
+
+
+def test_a_full_table_makes_room_of_rows_that_nobody_uses(throttled: Callable[..., World]) -> None:
+    world = throttled("server: calls=9")
+    client = world.connect()
+    for number in range(2 * GEOMETRY.limiters):
+        line = f"resource r{number} of echo: calls=9"
+        put_in_force(world.shared, Switches(), [line], world.now_ns)
+        client.send(call("echo", [number], number))
+        world.run()
+        world.pass_ms(2000)
+    assert len(client.answers()) == 2 * GEOMETRY.limiters
+
+
+def test_each_reader_may_have_budgets_of_its_own(throttled: Callable[..., World]) -> None:
+    world = throttled("server: calls=1", "callers of echo: calls=5", per_process=True)
+    client = world.connect()
+    client.send(call("echo", [1], 1) + call("echo", [2], 2))
+    world.run()
+    assert ids(client.answers()) == [1]
+    limiters = world.shared.table.limiters
+    assert limiters.find(key_of(Kind.SERVER)) == -1
+    assert limiters.find(key_of(Kind.SERVER, 0, 1)) >= 0
+
+
+def test_calls_of_a_batch_are_not_exceeded(throttled: Callable[..., World]) -> None:
+    """How many calls it holds is known: where it does not count as one, they go one by one."""
+    world = throttled("server: calls=5")
+    client = world.connect()
+    client.send(batch(*[call("echo", [id_], id_) for id_ in range(12)]))
+    ran = []
+    for _ in range(3):
+        before = world.count(Counter.RUN)
+        world.run()
+        ran.append(world.count(Counter.RUN) - before)
+        world.pass_ms(1000)
+    assert ran == [5, 5, 2]
+    (answers,) = client.answers()
+    assert ids(answers) == list(range(12))
+
+
+def test_handlers_settle_from_the_first_rate_on(make_world: Make) -> None:
+    """A call that was claimed before has nothing to be settled."""
+    world = make_world(geometry=GEOMETRY)
+    client = world.connect()
+    client.send(call("echo", [1], 1) + call("echo", [2], 2))
+    world.read()
+    slots, tokens = [0], [0]
+    assert world.shared.table.claim(1, world.now_ns, slots, tokens) == 1
+    assert not world.shared.table.limiters.used_rows()
+    put_in_force(world.shared, Switches(), ["method echo: running=1"], world.now_ns)
+    world.read()
+    world.run()
+    world.handlers[1]._serve(slots[0], tokens[0])
+    world.handlers[1]._publish()
+    client.send(call("echo", [3], 3))
+    world.run()
+    assert ids(client.answers()) == [1, 2, 3]
+    limiters = world.shared.table.limiters
+    (row,) = limiters.used_rows()
+    assert limiters.q[limiters.at(row) + L_RUNNING] == 0
+
+
+def test_calls_that_wait_are_named_again_held_ones_too(make_world: Make) -> None:
+    world = make_world(geometry=GEOMETRY)
+    client = world.connect()
+    client.send(b"".join(call("echo", [id_], id_) for id_ in range(4)))
+    world.read()
+    world.now_ns = 1000 * S
+    put_in_force(world.shared, Switches(), ["server: calls=1"], world.now_ns)
+    world.read()
+    world.run()
+    assert ids(client.answers()) == [0]
+    put_in_force(world.shared, Switches(), ["server: calls=9", "method echo: block"], world.now_ns)
+    world.read()
+    world.run()
+    assert ids(client.answers()) == [0], "let go by the server's, and held by the method's"
+    assert world.shared.table.recovery.audit() == []
+    put_in_force(world.shared, Switches(), ["server: calls=9"], world.now_ns)
+    world.read()
+    world.run()
+    assert ids(client.answers()) == [0, 1, 2, 3]
+    world.verify()
+
+
+def test_held_calls_that_fall_under_nothing_any_more_go(make_world: Make) -> None:
+    world = make_world(geometry=GEOMETRY)
+    world.now_ns = 1000 * S
+    put_in_force(world.shared, Switches(), ["server: calls=1"], world.now_ns)
+    client = world.connect()
+    client.send(b"".join(call("echo", [id_], id_) for id_ in range(4)))
+    world.run()
+    assert ids(client.answers()) == [0]
+    put_in_force(world.shared, Switches(), [], world.now_ns)
+    world.read()
+    world.run()
+    assert ids(client.answers()) == [0, 1, 2, 3]
+    world.verify()
