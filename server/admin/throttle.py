@@ -71,7 +71,7 @@ class ThrottleStats:
             "held_total_s": round(one[words.L_HELD_NS] / SECOND_NS, 3),
             "opens_in_s": None if blocked else round(max(0, opens_ns - now_ns) / SECOND_NS, 3),
             **{
-                reason if reason == "refused" else f"by_{reason}": one[words.L_EVENTS + number]
+                reason if reason == "refused" else f"{reason}_holds": one[words.L_EVENTS + number]
                 for number, reason in enumerate(REASONS)
             },
         }
