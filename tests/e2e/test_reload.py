@@ -296,7 +296,7 @@ def test_a_flood_is_levelled_long_before_the_next_sweep(d: Configured) -> None:
     with Raw(d.daemon.tcp) as flood, Raw(d.daemon.unix) as light:
         flood.ask("faircall.hello", "flood")
         light.ask("faircall.hello", "rare")
-        for _ in range(100):
+        for _ in range(1000):  # so many that what newcomers have called is little
             flood.call("echo", 1)
         for _ in range(25):  # no newcomer any more
             light.call("echo", 1)
