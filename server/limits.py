@@ -197,6 +197,7 @@ def put_in_force(shared: Shared, switches: Switches, lines: Iterable[str], now_n
     """
     text = "\n".join([switches.line(), *lines])
     limits, limiters = Limits(shared.names, 0, text), shared.table.limiters
+    shared.rates.check(text)
     with shared.table.queue_lock:
         limits.version = shared.rates.write(text)
         for row in limiters.used_rows():

@@ -54,6 +54,11 @@ def test_a_line_that_is_no_rate_is_an_error_that_says_why() -> None:
         throttle(rates=["method a: cals=1"])
     with pytest.raises(ConfigError, match="period_s = 0: must be 1 second or more"):
         throttle(rates=["method a: calls=1 period-s=0"])
+    with pytest.raises(ConfigError, match="period_s = 10000000000: at most 31622400"):
+        throttle(rates=["method a: calls=1 period-s=10000000000"])
+    for limit in ("running", "max-debt-periods"):
+        with pytest.raises(ConfigError, match="4294967296: at most 2147483647"):
+            throttle(rates=[f"method a: calls=1 {limit}=4294967296"])
     with pytest.raises(ConfigError, match="relative to arrivals"):
         throttle(rates=["method a: calls=1 relative"])
 
