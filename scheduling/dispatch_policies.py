@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from .dispatch_rate import BLOCKED, MOST_LIMIT, NONE
+from .dispatch_rate import BLOCKED, MOST_LIMIT, MOST_PERIOD_S, NONE
 from .errors import BadValue
 
 CALLS, BYTES, HANDLER = range(3)
@@ -54,14 +54,17 @@ class Rate:
             raise BadValue(f"period_s = {self.period_s}: must be 1 second or more")
         if self.max_debt_periods is not None and self.max_debt_periods < 0:
             raise BadValue(f"max_debt_periods = {self.max_debt_periods}: must be 0 or more")
-        for name, most in (
-            ("calls", MOST_LIMIT),
-            ("bytes", MOST_LIMIT),
-            ("handler_ms", MOST_LIMIT // 1000),
+        for name, most, unit in (
+            ("calls", MOST_LIMIT, " per period; shorten period_s"),
+            ("bytes", MOST_LIMIT, " per period; shorten period_s"),
+            ("handler_ms", MOST_LIMIT // 1000, " per period; shorten period_s"),
+            ("running", MOST_LIMIT, ""),
+            ("period_s", MOST_PERIOD_S, ""),
+            ("max_debt_periods", MOST_LIMIT, ""),
         ):
-            if getattr(self, name) > most:
-                value = getattr(self, name)
-                raise BadValue(f"{name} = {value}: at most {most} per period; shorten period_s")
+            value = getattr(self, name)
+            if value is not None and value > most:
+                raise BadValue(f"{name} = {value}: at most {most}{unit}")
 
     @classmethod
     def of(cls, values: Mapping[str, Any], where: str) -> Rate:

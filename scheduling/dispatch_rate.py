@@ -34,6 +34,7 @@ BLOCKED = 0
 MOST_LIMIT = 2**31 - 1
 NEVER_NS = 2**63 - 1
 """The opening of what is blocked."""
+MOST_PERIOD_S = 366 * 86_400
 
 _SHIFT = 32
 _USED = 0xFFFF_FFFF
@@ -124,17 +125,20 @@ def paced_room(word: int, limit: int, period_ns: int, now_ns: int) -> int:
 
 
 def opens_ns(word: int, limit: int, period_ns: int) -> int:
-    """When the gate is open if nothing more is charged: a time, past if it is; NEVER_NS."""
+    """When the gate is open if nothing more is charged: a time, past if it is; NEVER_NS.
+
+    A debt that 292 years would not pay is never paid: every opening fits in a word.
+    """
     if limit <= 0:
         return 0 if limit == NONE else NEVER_NS
-    return ((word >> _SHIFT) + (word & _USED) // limit) * period_ns
+    return min(NEVER_NS, ((word >> _SHIFT) + (word & _USED) // limit) * period_ns)
 
 
 def paced_opens_ns(word: int, limit: int, period_ns: int) -> int:
     """The same for a paced limit."""
     if limit <= 0:
         return opens_ns(word, limit, period_ns)
-    return (word >> _SHIFT) * period_ns - (-(word & _USED) * period_ns // limit)
+    return min(NEVER_NS, (word >> _SHIFT) * period_ns - (-(word & _USED) * period_ns // limit))
 
 
 def after_renewal(word: int, limit: int) -> int:

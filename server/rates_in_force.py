@@ -29,6 +29,7 @@ def put_in_force(shared: Shared, switches: Switches, lines: Iterable[str], now_n
     version, before = shared.rates.read()
     limits, lock = Limits(shared.names, version, text), shared.table.queue_lock
     if not version or text != before:
+        shared.rates.check(text)  # outside of the lock, which no exception may leave
         with lock:
             limits.version = shared.rates.write(text)
     used = shared.table.limiters.used_rows()

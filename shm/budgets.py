@@ -46,6 +46,7 @@ from .limiters import (
     L_EVENTS,
     L_FLAGS,
     L_HELD,
+    L_LIMIT,
     L_OPENED,
     L_OPENS,
     L_PERIOD,
@@ -143,23 +144,24 @@ class Budgets:
 
     # -- charging --------------------------------------------------------------------------------
 
-    def charge(self, own: int, now_ns: int) -> None:
-        """All limiters of a call that goes now, before its state word says so."""
+    def charge(self, own: int, now_ns: int) -> list[int]:
+        """All limiters of a call that goes now, before its state word says so.
+
+        Returns the slots that were held and need not be any more: it pays for them, too.
+        """
         q, limiters = self._q, self._limiters
         is_paid = q[own + W_BUDGET] & PAID
         us, answer = self._average(own)
         settles = 0
         for at in self._rows(own):
             limiters.renew(at, now_ns)
-            flags = q[at + L_FLAGS]
             if not is_paid:
                 limiters.charge(at, CALLS, 1)
-                limiters.charge(at, BYTES, self._bytes(own, flags, answer))
+                limiters.charge(at, BYTES, self._bytes(own, at, answer))
             limiters.charge(at, HANDLER, us)
             q[at + L_OPENS] = limiters.opens_ns(at)
-            settles |= flags & SETTLES
-        if q[own + W_BATCH] and not is_paid:
-            self._pay_batch(own)
+            settles |= q[at + L_FLAGS] & SETTLES
+        paid = [] if is_paid else self._pay_batch(own)
         if settles:
             # A PAID one reserves no bytes: those of its batch were charged with the head.
             reserved = 0 if is_paid else answer
@@ -168,35 +170,47 @@ class Budgets:
                 q[at + L_RUNNING] += 1
         else:
             q[own + W_BUDGET] = 0
+        return paid
 
-    def expected(self, own: int, row: int) -> tuple[int, int]:
+    def expected(self, own: int, row: int, *, is_paid: bool) -> tuple[int, int]:
         """(bytes, handler microseconds) that a call will be charged by limiter `row`."""
         us, answer = self._average(own)
-        return self._bytes(own, self._q[self._limiters.at(row) + L_FLAGS], answer), us
+        return 0 if is_paid else self._bytes(own, self._limiters.at(row), answer), us
 
-    def _bytes(self, own: int, flags: int, answer: int) -> int:
+    def _bytes(self, own: int, at: int, answer: int) -> int:
+        if not self._q[at + L_LIMIT + BYTES]:
+            return 0
+        flags = self._q[at + L_FLAGS]
         counted = answer if flags & ANSWER else 0
         return counted + (self._asked(own) if flags & REQUEST else 0)
 
     def _asked(self, own: int) -> int:
         """Request bytes of a call, or of its whole batch if it is the head."""
-        q, size = self._q, self._q[own + W_REQUEST] >> 32
-        while q[own + W_BATCH] and (own := self._following(own)):
-            size += q[own + W_REQUEST] >> 32
-        return size
+        q = self._q
+        return sum(q[each + W_REQUEST] >> 32 for each in (own, *self.behind(own)))
 
     def _average(self, own: int) -> tuple[int, int]:
         word = self._limiters.average((self._q[own + W_CALL] & _LOW) + 1)
         return (word >> US_SHIFT, (word & _LOW) - 1) if word else (0, 0)
 
-    def _pay_batch(self, head: int) -> None:
-        """The head is charged: the others of its batch need not be."""
-        q, own = self._q, head
-        while q[own + W_BATCH]:
-            own = self._following(own)
-            if not own or q[own] & states.STATE_MASK not in (states.FREE, QUEUED, HELD):
-                return
+    def _pay_batch(self, head: int) -> list[int]:
+        """The head is charged: the others of its batch need not be; the slots of those held."""
+        q, held = self._q, []
+        for own in self.behind(head):
+            state = q[own] & states.STATE_MASK
+            if state not in (states.FREE, QUEUED, HELD):
+                break
             q[own + W_BUDGET] |= PAID
+            if state == HELD:
+                held.append((own - self._slot0) // SLOT_WORDS)
+        return held
+
+    def behind(self, own: int) -> list[int]:
+        """Where the words of those begin that follow a call in its batch."""
+        q, found = self._q, []
+        while q[own + W_BATCH] and (own := self._following(own)):
+            found.append(own)
+        return found
 
     def _following(self, own: int) -> int:
         """Where the words of the next one of a batch begin; 0 if it is gone."""

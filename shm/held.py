@@ -36,6 +36,7 @@ W_LIMITERS, W_HELD_BY, W_SINCE = (
 )
 ROWS_PER_WORD = 2
 LIMITER_SLOT_WORDS = LIMITERS_PER_CALL // ROWS_PER_WORD
+MOST_NS = 2**64 - 1  # that calls have waited together: a thousand of them do so in 200 days
 REBUILT, DUE = 1, 2  # ns: openings that have passed; after a rebuild all are looked at
 
 
@@ -101,7 +102,8 @@ class HeldChains:
         limiter = self._limiters.at(q[own + W_HELD_BY] - 1)
         self.unlink(slot, level)
         q[limiter + L_OPENED] += 1
-        q[limiter + L_HELD_NS] += max(0, now_ns - q[own + W_SINCE])
+        waited_ns = max(0, now_ns - q[own + W_SINCE])
+        q[limiter + L_HELD_NS] = min(q[limiter + L_HELD_NS] + waited_ns, MOST_NS)
 
     def drawn(self, own: int) -> None:
         """The QUEUED call with words at `own`, which a limiter has let go, leaves its ring."""

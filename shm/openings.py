@@ -27,11 +27,12 @@ class Openings:
     def __init__(self, table: CallTable) -> None:
         self._table = table
         self._opened: dict[int, int] = {}  # latest turn given at this opening, by last_turn word
+        self._near: dict[tuple[int, int, int], int] = {}  # last slot put into each chain by it
 
     def let_go(self, policy: QueuePolicy, now_ns: int) -> int:
         """Calls of all limiters that are due; how many."""
         table, count = self._table, 0
-        self._opened.clear()
+        self._begin()
         for row in table.held.due(now_ns):
             rooms = table.budgets.rooms(row, now_ns)
             for level in range(table.geometry.rings):
@@ -39,16 +40,33 @@ class Openings:
                     count += self._open_level(policy, row, level, rooms, now_ns)
         return count
 
+    def _begin(self) -> None:
+        self._opened.clear()
+        self._near.clear()
+
     def _open_level(
         self, policy: QueuePolicy, row: int, level: int, rooms: Sequence[int], now_ns: int
     ) -> int:
         """Calls of one level that limiter `row` lets go; how many."""
         table, (calls, size, us), count = self._table, rooms, 0
-        while count < calls and size > 0 and us > 0 and (slot := table.held.first(row, level)) >= 0:
-            taken, spent_us = table.budgets.expected(table.slot0 + slot * SLOT_WORDS, row)
+        paid: set[int] = set()  # with the heads of their batches
+        while calls > 0 and size > 0 and us > 0 and (slot := table.held.first(row, level)) >= 0:
+            own = table.slot0 + slot * SLOT_WORDS
+            is_paid = own in paid
+            taken, spent_us = table.budgets.expected(own, row, is_paid=is_paid)
+            if not is_paid:
+                paid.update(table.budgets.behind(own))
             self._queue(policy, slot, level, now_ns)
-            size, us, count = size - taken, us - spent_us, count + 1
+            calls, size, us, count = calls - (not is_paid), size - taken, us - spent_us, count + 1
         return count
+
+    def let_paid_go(self, policy: QueuePolicy, slots: Sequence[int], now_ns: int) -> None:
+        """Held calls of a batch whose head has just been charged."""
+        table = self._table
+        self._begin()
+        for slot in slots:
+            word = table.q[table.slot0 + slot * SLOT_WORDS]
+            self._queue(policy, slot, word >> states.LEVEL_SHIFT & states.LEVEL_MASK, now_ns)
 
     def _queue(self, policy: QueuePolicy, slot: int, level: int, now_ns: int) -> None:
         table, q = self._table, self._table.q
@@ -57,7 +75,9 @@ class Openings:
         turn = self._turn_again(policy, own, level)
         q[own + W_TURN] = turn
         q[own] = q[own] & ~states.STATE_MASK | QUEUED  # <- opened here
-        table.rings.insert(level, q[own + W_CALL] >> states.CLASS_SHIFT & 1, turn, slot)
+        chain = level, q[own + W_CALL] >> states.CLASS_SHIFT & 1, turn
+        table.rings.insert(*chain, slot, self._near.get(chain, -1))
+        self._near[chain] = slot
         q[table.waiting_word] += 1
 
     def _turn_again(self, policy: QueuePolicy, own: int, level: int) -> int:

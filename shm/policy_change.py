@@ -99,15 +99,16 @@ class PolicyChange:
 
     def _move_held(self, lowest: int, most: int) -> int:
         """Calls that limiters hold stay held; they will open on the lowest level."""
-        table, q, moved = self._table, self._table.q, 0
+        table, q = self._table, self._table.q
         counts = table.held.level_held_word
         if not any(q[counts + lowest + 1 : counts + table.geometry.levels]):
             return 0
-        for slot in table.recovery.slots_in(HELD).tolist():
+        held = table.recovery.slots_in(HELD)
+        levels = table.rings.levels_of(held)
+        slots = held[(levels > lowest) & (levels < table.geometry.levels)][:most].tolist()
+        for slot in slots:
             own = table.slot0 + slot * SLOT_WORDS
             level = q[own] >> states.LEVEL_SHIFT & states.LEVEL_MASK
-            if lowest < level < table.geometry.levels and moved < most:
-                table.held.move(slot, level, lowest, q[table.rings.turn_word + lowest])
-                q[own] = q[own] & ~_LEVEL | lowest << states.LEVEL_SHIFT  # <- moved here
-                moved += 1
-        return moved
+            table.held.move(slot, level, lowest, q[table.rings.turn_word + lowest])
+            q[own] = q[own] & ~_LEVEL | lowest << states.LEVEL_SHIFT  # <- moved here
+        return len(slots)

@@ -32,11 +32,14 @@ class Rates:
             if self._q[self.version_word] == version:
                 return version, text.decode() if version else ""
 
+    def check(self, text: str) -> None:
+        """RatesTooLong; to be asked before the lock is taken, which no exception may leave."""
+        if (length := len(text.encode())) > RATES_BYTES:
+            raise RatesTooLong(f"rates of {length} bytes, at most {RATES_BYTES}")
+
     def write(self, text: str) -> int:
-        """Put `text` in force; its version (queue lock held). RatesTooLong."""
+        """Put `text`, which was checked, in force; its version (queue lock held)."""
         encoded = text.encode()
-        if len(encoded) > RATES_BYTES:
-            raise RatesTooLong(f"rates of {len(encoded)} bytes, at most {RATES_BYTES}")
         version = self._q[self.version_word] + 1
         at = self._block(version)
         self._bytes[at + WORD : at + WORD + len(encoded)] = encoded

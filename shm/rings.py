@@ -86,14 +86,21 @@ class TurnRings:
         q[head + 1] = slot + 1
         q[self.waiting_word + level * CLASSES + cls] += 1
 
-    def insert(self, level: int, cls: int, turn: int, slot: int) -> None:
-        """Put `slot` where its sequence number belongs in its turn's chain: near the head."""
+    def insert(self, level: int, cls: int, turn: int, slot: int, near: int = -1) -> None:
+        """Put `slot` where its sequence number belongs in its turn's chain.
+
+        It is looked for from `near` on, a slot of that chain; from the head on without one.
+        """
         q = self._q
         head = self._head(level, cls, turn)
         seq = q[self._slots + slot * SLOT_WORDS + W_SEQ]
         before, after = 0, q[head]
+        if near >= 0:
+            before, after = q[self._slots + near * SLOT_WORDS + W_PREV], near + 1
         while after and q[self._slots + (after - 1) * SLOT_WORDS + W_SEQ] < seq:
             before, after = after, q[self._slots + (after - 1) * SLOT_WORDS + W_NEXT]
+        while before and q[self._slots + (before - 1) * SLOT_WORDS + W_SEQ] > seq:
+            before, after = q[self._slots + (before - 1) * SLOT_WORDS + W_PREV], before
         if not after:
             self.append(level, cls, turn, slot)
             return

@@ -351,9 +351,12 @@ class CallTable:
                 if row >= 0:
                     self._hold(slot, row, now_ns)
                     continue
-                self.budgets.charge(own, now_ns)
+                paid = self.budgets.charge(own, now_ns)
                 if q[own + W_HELD_BY]:
                     self.held.drawn(own)
+                if paid:
+                    self.openings.let_paid_go(policy, paid, now_ns)
+                    self.wake |= self._idle_to_wake(len(paid), len(paid) * policy.claim_ahead_ns)
             self.draws.drawn(policy, slot)
             return slot
         return -1

@@ -56,6 +56,11 @@ def test_a_line_that_is_no_rate_is_an_error_that_says_why() -> None:
         throttle(rates=["method a: calls=1 period-s=0"])
     with pytest.raises(ConfigError, match="relative is for a method"):
         throttle(rates=["server: calls=1 relative"])
+    with pytest.raises(ConfigError, match="period_s = 10000000000: at most 31622400"):
+        throttle(rates=["method a: calls=1 period-s=10000000000"])
+    for limit in ("running", "max-debt-periods"):
+        with pytest.raises(ConfigError, match="4294967296: at most 2147483647"):
+            throttle(rates=[f"method a: calls=1 {limit}=4294967296"])
 
 
 def test_precise_and_entry_counting_exclude_each_other() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from faircall.scheduling import dispatch_rate as rate
@@ -15,7 +15,7 @@ from .strategies import unhurried
 
 SECOND = 1_000_000_000
 
-periods = st.integers(0, 2**31)
+periods = st.integers(0, 2**26)  # of 100 s, they end before any clock does
 useds = st.one_of(st.integers(0, 200), st.integers(0, 2**32 - 1))
 limits = st.one_of(st.integers(1, 20), st.integers(1, MOST_LIMIT))
 any_limits = st.one_of(limits, st.sampled_from([NONE, BLOCKED]))
@@ -79,6 +79,7 @@ def test_the_opening_is_the_first_renewal_that_leaves_room(
 ) -> None:
     word = rate.pack(period, used)
     opens_ns = rate.opens_ns(word, limit, length_ns)
+    assume(opens_ns < NEVER_NS)
     opening, rest = divmod(opens_ns, length_ns)
     assert rest == 0
     assert rate.room(rate.renewed(word, opening, limit), limit) > 0
@@ -95,6 +96,12 @@ def test_the_three_states(opens_ns: object) -> None:
     assert opens_ns(word, 10, SECOND) == 4 * SECOND
     assert rate.room(word, NONE) == MOST_LIMIT
     assert [rate.room(word, limit) for limit in (BLOCKED, 9, 10, 11)] == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("opens_ns", [rate.opens_ns, rate.paced_opens_ns])
+def test_a_debt_of_centuries_is_never_paid(opens_ns: object) -> None:
+    assert callable(opens_ns)
+    assert opens_ns(rate.pack(0, 2**32 - 1), 1, rate.MOST_PERIOD_S * SECOND) == NEVER_NS
 
 
 def test_while_a_key_is_blocked_nothing_is_paid() -> None:

@@ -250,6 +250,20 @@ def test_the_head_of_a_batch_pays_for_the_others(world: World) -> None:
     assert (used(world), used(world, d=BYTES)) == (1, 80)
 
 
+@pytest.mark.parametrize("asks", [20, 0])
+def test_the_others_of_a_batch_go_with_its_head(world: World, asks: int) -> None:
+    limit(world, limits=(1, 100 if asks else -1, -1), flags=REQUEST)
+    reader = world.reader(0)
+    for _ in range(2):
+        calls = [world.call(limiters=(0,), asks=asks or 16) for _ in range(4)]
+        slots = [reader.stage(call) for call in calls]
+        for one, following in itertools.pairwise(slots):
+            generation = reader.generation(following)
+            world.q[reader.own(one) + W_BATCH] = generation << 32 | following + 1
+        assert reader.enqueue(slots) == [0] * 4
+    assert [work(world, n * S) for n in range(3)] == [4, 4, 0]
+
+
 def test_what_comes_behind_a_withdrawn_call_of_a_batch_pays_itself(world: World) -> None:
     limit(world, calls=5)
     calls = [world.call(limiters=(0,)) for _ in range(3)]

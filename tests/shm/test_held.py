@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from faircall.shm.held import REBUILT, limiter_words
+from faircall.shm.held import MOST_NS, REBUILT, limiter_words
+from faircall.shm.limiters import L_HELD_NS
+from faircall.shm.rings import TurnRings
 from faircall.shm.states import FREE, HELD, QUEUED
 from faircall.shm.table import LEVEL_FULL, PRINCIPAL_FULL, WITHDRAWN
 
@@ -204,3 +206,31 @@ def test_the_last_of_eight_limiters_holds_as_well(make_world: MakeWorld) -> None
     tags = offer(world, tuple(range(8)))
     assert work(world, OPENS_NS - 1) == []
     assert work(world, OPENS_NS) == tags
+
+
+def test_what_calls_have_waited_together_stays_at_its_most(world: World) -> None:
+    world.close_limiter(0, OPENS_NS)
+    tags = offer(world, (0,))
+    assert work(world, 0) == []
+    world.q[world.table.limiters.at(0) + L_HELD_NS] = MOST_NS - 1
+    assert work(world, OPENS_NS) == tags
+    assert world.q[world.table.limiters.at(0) + L_HELD_NS] == MOST_NS
+
+
+def test_at_an_opening_each_place_is_looked_for_from_the_last_one(
+    make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the head on, thousands that are let go together would take seconds."""
+    world, near = make_world(replace(POLICY, in_turn=False)), []
+
+    def insert(*args: int) -> None:
+        near.append(args[4])
+        TurnRings.insert(world.table.rings, *args)
+
+    monkeypatch.setattr(world.table.rings, "insert", insert)
+    world.close_limiter(0, OPENS_NS)
+    held = offer(world, (0,), (0,), (0,), (0,))
+    assert work(world, 0) == []
+    slots = list(world.reader(0).calls)
+    assert work(world, OPENS_NS) == held
+    assert near == [-1, *slots[:-1]]

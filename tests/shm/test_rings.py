@@ -262,3 +262,18 @@ def test_calls_of_a_level_that_goes_take_turns_on_the_lowest(make_world: MakeWor
     assert sorted(served[:4]) == [1, 2, 3, 4]
     ones = [tag for tag in world.ledger.run_order(1) if world.calls[tag].who == 1]
     assert ones == [tags[0], tags[1], tags[5]]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_place_in_a_chain_is_found_from_any_slot_of_it(make_world: MakeWorld, seed: int) -> None:
+    chance, world = random.Random(seed), make_world(replace(ROOMY, in_turn=False), WIDE)
+    table, rings = world.table, world.table.rings
+    offer(world, *[1] * 20)
+    turn, waiting = world.q[rings.turn_word], rings.chain(0, LONG, 0)
+    for _ in range(20):
+        moved, near = chance.sample(waiting, 2)
+        with table.queue_lock:
+            rings.unlink(0, LONG, moved)
+            rings.insert(0, LONG, turn, moved, chance.choice((near, -1)))
+        assert rings.chain(0, LONG, 0) == waiting
+        assert world.audit() == []
