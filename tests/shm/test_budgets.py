@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,7 +34,8 @@ from faircall.shm.states import HELD
 from faircall.shm.table import THROTTLED, WITHDRAWN
 
 from ..fault.calls import Call
-from ..fault.world import World
+from ..fault.world import POLICY, SMALL, World
+from .conftest import MakeWorld
 
 S = 1_000_000_000
 MS = S // 1000
@@ -286,6 +288,22 @@ def test_as_many_are_let_go_as_there_is_room_for(world: World) -> None:
     world.handler(1).claim(S, most=1)
     assert world.table.recovery.count_states()["HELD"] == 4, "two of six were let go"
     assert world.audit() == []
+
+
+def test_what_finds_no_room_after_all_stays_before_its_callers_later_calls(
+    make_world: MakeWorld,
+) -> None:
+    """Each level is let go as many as there is room for: half of them are held again."""
+    roomy = replace(POLICY, capacities=(64,) * 4)
+    world = make_world(roomy, replace(SMALL, slots=64, small_pages=128))
+    limit(world, calls=4)
+    callers = [[call.tag for call in offer(world, 12, who=who, level=who - 1)] for who in (1, 2)]
+    for period in range(1, 8):
+        for level in (0, 1):
+            offer(world, 5, who=3, level=level, limiters=())
+        work(world, period * S)
+    for level, tags in enumerate(callers):
+        assert [tag for tag in world.ledger.run_order(level) if tag in tags] == tags
 
 
 def test_a_call_that_was_let_go_can_be_withdrawn(world: World) -> None:
