@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from faircall.scheduling.dispatch_rate import MOST_PERIOD_S
 from faircall.shm.budgets import RESERVED, W_BATCH, W_BUDGET
 from faircall.shm.layout import SLOT, word_of
 from faircall.shm.limiters import (
@@ -278,6 +279,19 @@ def test_what_comes_behind_a_withdrawn_call_of_a_batch_pays_itself(world: World)
     assert reader.withdraw(slots[1:2]) == [WITHDRAWN]
     assert work(world, 0) == 2
     assert used(world) == 2
+
+
+@pytest.mark.parametrize("flags", [REQUEST, REQUEST | PACED])
+def test_a_debt_that_no_clock_pays_ends_nobody(world: World, flags: int) -> None:
+    year_ns = MOST_PERIOD_S * S
+    world.limit(0, limits=(-1, 1, -1), period_ns=year_ns, flags=flags)
+    reader, slot = world.reader(0), world.reader(0).stage(world.call(limiters=(0,)))
+    world.q[reader.own(slot) + word_of(SLOT, "request")] |= 0xFFFF_FFFF << 32
+    assert reader.enqueue([slot]) == [0]
+    assert world.handler(0).claim(0)
+    assert reader.enqueue([reader.stage(world.call(limiters=(0,)))]) == [THROTTLED]
+    world.table.recovery.rebuild_queue()
+    assert world.audit() == []
 
 
 def test_as_many_are_let_go_as_there_is_room_for(world: World) -> None:
