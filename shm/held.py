@@ -2,9 +2,9 @@
 
 A call is held by the limiter that blocks it longest. At its opening a limiter lets go, of each
 level, as many as it has room for; these are drawn like all others, by weight and in turn, and what
-finds no room after all is held again. So an opening costs as much as it lets through, however many
-wait, and a burst that was held is no queue of its own, ahead of all others. `opened` counts those
-on their way; before they are drawn, no more are let go.
+finds no room after all is held again, at its old turn. So an opening costs as much as it lets
+through, however many wait, and a burst that was held is no queue of its own, ahead of all others.
+`opened` counts those on their way; before they are drawn, no more are let go.
 
 The shard's `next_open_ns` is the earliest time at which anything is due, so that one comparison per
 claim tells. Heaps and counts are an index that `rebuild` derives from the slots' words. Everything

@@ -189,7 +189,7 @@ SLOT = _record(
     "turn",
     "next",  # slot + 1 in its chain; 0 = none
     "prev",
-    "child",  # of a HELD call, whose chain is a heap
+    "child",  # of a HELD call, whose chain is a heap; of one let go, the turn at which it was held
     "identity",  # generation << 32 | row: who is charged, whose level it has
     "principal",  # generation << 32 | row: who takes turns, whose waiting calls are bounded
     "call",  # method | class << 32 | flags << 40 | scheduled level << 48

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from . import states
+from .heaps import W_CHILD
 from .layout import MAX_LEVELS, SLOT, word_of
 from .policy import QueuePolicy
 from .rings import SLOT_WORDS, W_CALL, W_TURN
@@ -73,7 +74,7 @@ class Openings:
         own = table.slot0 + slot * SLOT_WORDS
         table.held.let_go(slot, level, now_ns)
         turn = self._turn_again(policy, own, level)
-        q[own + W_TURN] = turn
+        q[own + W_CHILD], q[own + W_TURN] = q[own + W_TURN], turn
         q[own] = q[own] & ~states.STATE_MASK | QUEUED  # <- opened here
         chain = level, q[own + W_CALL] >> states.CLASS_SHIFT & 1, turn
         table.rings.insert(*chain, slot, self._near.get(chain, -1))

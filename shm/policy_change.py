@@ -21,6 +21,7 @@ import time
 from typing import TYPE_CHECKING
 
 from . import states
+from .heaps import W_CHILD
 from .layout import MAX_LEVELS, SLOT, word_of
 from .policy import QueuePolicy
 from .rings import SLOT_WORDS, W_CALL, W_SEQ, W_TURN
@@ -81,7 +82,7 @@ class PolicyChange:
         cls = q[own + W_CALL] >> states.CLASS_SHIFT & 1
         table.rings.unlink(level, cls, slot)
         turn, seq = self._turn(policy, own, lowest), q[table.seq_word]
-        q[own + W_SEQ], q[own + W_TURN] = seq, turn
+        q[own + W_SEQ], q[own + W_TURN], q[own + W_CHILD] = seq, turn, turn
         q[table.seq_word] = seq + 1
         q[own] = q[own] & ~_LEVEL | lowest << states.LEVEL_SHIFT  # <- moved here
         table.rings.append(lowest, cls, turn, slot)

@@ -15,6 +15,7 @@ import numpy as np
 from . import states
 from .audit import audit
 from .budgets import AGAIN, W_BUDGET, W_CLAIMED
+from .heaps import W_CHILD
 from .held import LIMITER_SLOT_WORDS, W_LIMITERS
 from .layout import IDENTITY, MAX_LEVELS, PROCESS, SLOT, WORD, word_of
 from .rings import SLOT_WORDS, W_CALL, W_SEQ, W_TURN, Slots
@@ -79,7 +80,7 @@ class Recovery:
         row = q[own + W_PRINCIPAL] & 0xFFFF_FFFF
         last = self.table.last_turn0 + row * MAX_LEVELS + lowest
         q[last] = max(q[last], turn)  # its later calls come behind
-        q[own + W_TURN] = turn
+        q[own + W_TURN] = q[own + W_CHILD] = turn
         cleared = q[own] & ~(states.LEVEL_MASK << states.LEVEL_SHIFT)
         q[own] = cleared | lowest << states.LEVEL_SHIFT  # <- moved here
 

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from . import states
 from .budgets import Budgets
 from .draws import Draws
+from .heaps import W_CHILD
 from .held import W_HELD_BY, W_LIMITERS, W_SINCE, HeldChains
 from .layout import (
     ANSWER_RING,
@@ -418,6 +419,7 @@ class CallTable:
         q[self.waiting_word] -= 1
         if q[own + W_HELD_BY]:
             self.held.drawn(own)
+            q[own + W_TURN] = q[own + W_CHILD]  # it stays before its caller's later ones
         q[own + W_HELD_BY], q[own + W_SINCE] = row + 1, now_ns
         q[own] = word & ~states.STATE_MASK | HELD  # <- held here
         self.held.append(row, slot, level)

@@ -128,18 +128,33 @@ def settle_under_limits(world: World) -> Act:
 def claim_of_a_batch(world: World) -> Act:
     """Its head pays for all three."""
     world.limit(0, MANY, LONG_PERIOD_NS, flags=REQUEST)
-    reader = world.reader(0)
-    slots = [reader.stage(world.call(limiters=(0,))) for _ in range(3)]
-    for one, following in itertools.pairwise(slots):
-        generation = reader.generation(following)
-        world.q[reader.own(one) + W_BATCH] = generation << 32 | following + 1
-    reader.enqueue(slots)
+    offer_batch(world, (0,), (0,), (0,))
 
     def charged() -> None:
         assert used(world, 0, CALLS) >= 1
         assert used(world, 0, BYTES) == 0
 
     return Act(operation=world.handler(0).work, dead=DEAD, finished=charged)
+
+
+def claim_of_a_held_batch(world: World) -> Act:
+    """The limiter of its head has opened, that of the others has not: they go with it."""
+    world.close_limiter(0, OPENS_NS)
+    world.close_limiter(1, 2 * OPENS_NS)
+    offer_batch(world, (0,), (0, 1), (0, 1))
+    assert world.handler(0).claim() == []
+    waiting(world)
+    return Act(operation=lambda: world.handler(0).work(OPENS_NS), dead=DEAD, keeps_order=False)
+
+
+def offer_batch(world: World, *limiters: tuple[int, ...]) -> None:
+    """A call for each tuple of limiter rows, the first of them the head."""
+    reader = world.reader(0)
+    slots = [reader.stage(world.call(limiters=rows)) for rows in limiters]
+    for one, following in itertools.pairwise(slots):
+        generation = reader.generation(following)
+        world.q[reader.own(one) + W_BATCH] = generation << 32 | following + 1
+    reader.enqueue(slots)
 
 
 def claim_of_nothing(world: World) -> Act:
@@ -217,6 +232,7 @@ SCENARIOS = [
     Scenario(serve_under_limits),
     Scenario(settle_under_limits),
     Scenario(claim_of_a_batch),
+    Scenario(claim_of_a_held_batch),
     Scenario(claim_of_nothing),
     Scenario(serve),
     Scenario(serve_again),

@@ -220,8 +220,20 @@ MUTANTS = [
     mutant(
         "no more are let go than there is room for",
         "openings.py",
-        "        while count < calls and size > 0",
+        "        while calls > 0 and size > 0",
         "        while size > 0",
+    ),
+    mutant(
+        "what finds no room after all is held at its old turn",
+        "table.py",
+        "            q[own + W_TURN] = q[own + W_CHILD]",
+        "            pass",
+    ),
+    mutant(
+        "held calls of a batch go with their head",
+        "table.py",
+        "                if paid:\n",
+        "                if False:\n",
     ),
     mutant(
         "a new call does not overtake held ones of its key",

@@ -12,6 +12,7 @@ from faircall.server.rates_in_force import put_in_force
 from faircall.shm.budgets import W_BUDGET
 from faircall.shm.columns import Counter
 from faircall.shm.limiters import HANDLER, L_KEY, L_RUNNING, L_USED, Kind, key_of, kind_of
+from faircall.shm.rates import RatesTooLong
 
 from .reader_client import batch, call
 from .reader_world import SMALL, World
@@ -124,6 +125,15 @@ def test_rates_that_change_are_in_force_for_the_next_call(throttled: Callable[..
     client.send(b"".join(call("echo", [id_], id_) for id_ in range(4, 8)))
     world.run()
     assert ids(client.answers()) == [0, 1, 2, 3, 4, 5], "four of the six were used"
+
+
+def test_rates_that_are_too_long_change_nothing(throttled: Callable[..., World]) -> None:
+    """They are refused before the lock is taken: in its section an error would end the process."""
+    world = throttled("method echo: calls=5")
+    lines = [f"method m{number}: calls=1" for number in range(4000)]
+    with pytest.raises(RatesTooLong):
+        put_in_force(world.shared, Switches(), lines, world.now_ns)
+    assert "echo" in world.shared.rates.read()[1]
 
 
 def test_a_slot_that_is_free_names_nothing(throttled: Callable[..., World]) -> None:

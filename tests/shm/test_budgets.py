@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from faircall.scheduling.dispatch_rate import MOST_PERIOD_S
 from faircall.shm.budgets import RESERVED, W_BATCH, W_BUDGET
 from faircall.shm.layout import SLOT, word_of
 from faircall.shm.limiters import (
@@ -33,7 +35,8 @@ from faircall.shm.states import HELD
 from faircall.shm.table import THROTTLED, WITHDRAWN
 
 from ..fault.calls import Call
-from ..fault.world import World
+from ..fault.world import POLICY, SMALL, World
+from .conftest import MakeWorld
 
 S = 1_000_000_000
 MS = S // 1000
@@ -278,6 +281,19 @@ def test_what_comes_behind_a_withdrawn_call_of_a_batch_pays_itself(world: World)
     assert used(world) == 2
 
 
+@pytest.mark.parametrize("flags", [REQUEST, REQUEST | PACED])
+def test_a_debt_that_no_clock_pays_ends_nobody(world: World, flags: int) -> None:
+    year_ns = MOST_PERIOD_S * S
+    world.limit(0, limits=(-1, 1, -1), period_ns=year_ns, flags=flags)
+    reader, slot = world.reader(0), world.reader(0).stage(world.call(limiters=(0,)))
+    world.q[reader.own(slot) + word_of(SLOT, "request")] |= 0xFFFF_FFFF << 32
+    assert reader.enqueue([slot]) == [0]
+    assert world.handler(0).claim(0)
+    assert reader.enqueue([reader.stage(world.call(limiters=(0,)))]) == [THROTTLED]
+    world.table.recovery.rebuild_queue()
+    assert world.audit() == []
+
+
 def test_as_many_are_let_go_as_there_is_room_for(world: World) -> None:
     """Ten thousand held calls must not be looked at for every opening."""
     limit(world, calls=2)
@@ -286,6 +302,22 @@ def test_as_many_are_let_go_as_there_is_room_for(world: World) -> None:
     world.handler(1).claim(S, most=1)
     assert world.table.recovery.count_states()["HELD"] == 4, "two of six were let go"
     assert world.audit() == []
+
+
+def test_what_finds_no_room_after_all_stays_before_its_callers_later_calls(
+    make_world: MakeWorld,
+) -> None:
+    """Each level is let go as many as there is room for: half of them are held again."""
+    roomy = replace(POLICY, capacities=(64,) * 4)
+    world = make_world(roomy, replace(SMALL, slots=64, small_pages=128))
+    limit(world, calls=4)
+    callers = [[call.tag for call in offer(world, 12, who=who, level=who - 1)] for who in (1, 2)]
+    for period in range(1, 8):
+        for level in (0, 1):
+            offer(world, 5, who=3, level=level, limiters=())
+        work(world, period * S)
+    for level, tags in enumerate(callers):
+        assert [tag for tag in world.ledger.run_order(level) if tag in tags] == tags
 
 
 def test_a_call_that_was_let_go_can_be_withdrawn(world: World) -> None:
