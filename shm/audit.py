@@ -28,7 +28,7 @@ from .held import W_HELD_BY, W_LIMITERS
 from .layout import SLOT, word_of
 from .limiters import L_HELD, L_OPENED, L_OPENS, L_RUNNING
 from .rings import SLOT_WORDS, W_CALL, W_SEQ, W_TURN
-from .states import ABANDONED, DONE, HELD, QUEUED, RUNNING
+from .states import DONE, HELD, QUEUED
 
 if TYPE_CHECKING:
     from .table import CallTable
@@ -114,7 +114,7 @@ def _limiters(table: CallTable) -> list[str]:
     queued = rows.slots_in(QUEUED)
     queued = queued[words[queued, W_LIMITERS] != 0]
     opened = Counter(int(row) - 1 for row in words[queued, W_HELD_BY] if row)
-    running = np.concatenate((rows.slots_in(RUNNING), rows.slots_in(ABANDONED)))
+    running = rows.claimed()
     running = running[words[running, W_BUDGET] & np.uint64(RESERVED) != 0]
     settles = Counter(table.budgets.named_by(running).tolist())
     bad = []

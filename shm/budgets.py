@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from ..scheduling.dispatch_estimates import next_average
 from . import states
-from .held import LIMITER_SLOT_WORDS, W_HELD_BY, W_LIMITERS, HeldChains
+from .held import LIMITER_SLOT_WORDS, W_HELD_BY, W_LIMITERS, HeldCalls
 from .layout import SLOT, WORD, word_of
 from .limiters import (
     ANSWER,
@@ -79,7 +79,7 @@ class Budgets:
         segment: Segment,
         slot_words: npt.NDArray[np.uint64],
         limiters: Limiters,
-        held: HeldChains,
+        held: HeldCalls,
     ) -> None:
         self._q, self._words = segment.q, slot_words
         self._slot0 = segment.layout.slots // WORD

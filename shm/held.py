@@ -48,8 +48,8 @@ def limiter_words(rows: list[int]) -> list[int]:
     return [padded[i] | padded[i + 1] << 32 for i in range(0, LIMITERS_PER_CALL, ROWS_PER_WORD)]
 
 
-class HeldChains:
-    """Heaps of HELD slots."""
+class HeldCalls:
+    """Those of all limiters: slots that are HELD."""
 
     def __init__(
         self, segment: Segment, slot_words: npt.NDArray[np.uint64], limiters: Limiters

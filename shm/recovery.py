@@ -53,8 +53,7 @@ class Recovery:
         self._move_to_lowest(policy.levels)
         queued, held = self.slots_in(QUEUED), self.slots_in(HELD)
         table.rings.rebuild(queued, policy.in_turn)
-        running = np.concatenate((self.slots_in(RUNNING), self.slots_in(ABANDONED)))
-        table.budgets.rebuild(queued, running)
+        table.budgets.rebuild(queued, self.claimed())
         table.held.rebuild(held, self._levels(held))
         q[table.waiting_word] = len(queued)
         waiting = np.concatenate((queued, held))
@@ -148,7 +147,7 @@ class Recovery:
     def _claimed_by(self, handler: int) -> list[int]:
         """The slots that the dead `handler` owns: nobody but the janitor moves them on."""
         owners = self._words[:, 0] >> np.uint64(states.OWNER_SHIFT) & np.uint64(states.OWNER_MASK)
-        both = np.concatenate((self.slots_in(RUNNING), self.slots_in(ABANDONED)))
+        both = self.claimed()
         claimed: list[int] = both[owners[both] == np.uint64(handler)].tolist()
         return claimed
 
@@ -241,6 +240,10 @@ class Recovery:
     def slots_in(self, state: int) -> Slots:
         words = self._words[:, 0] & np.uint64(states.STATE_MASK)
         return np.flatnonzero(words == np.uint64(state))
+
+    def claimed(self) -> Slots:
+        """The slots that some handler has claimed and not answered."""
+        return np.concatenate((self.slots_in(RUNNING), self.slots_in(ABANDONED)))
 
     def slots_of(self, reader: int, state: int) -> list[int]:
         first = reader * self.table.slots_per_reader

@@ -24,7 +24,7 @@ from . import states
 from .budgets import Budgets
 from .draws import Draws
 from .heaps import W_CHILD
-from .held import W_HELD_BY, W_LIMITERS, W_SINCE, HeldChains
+from .held import W_HELD_BY, W_LIMITERS, W_SINCE, HeldCalls
 from .layout import (
     ANSWER_RING,
     CLASSES,
@@ -79,7 +79,7 @@ class CallTable:
         self.rings = TurnRings(segment, self.words)
         self.draws = Draws(segment, self.rings, self.slot0, SLOT_WORDS)
         self.limiters = Limiters(segment)
-        self.held = HeldChains(segment, self.words, self.limiters)
+        self.held = HeldCalls(segment, self.words, self.limiters)
         self.budgets = Budgets(segment, self.words, self.limiters, self.held)
         self.wake = 0  # handlers that the last claim wants to be woken
         self.blocks = PolicyBlocks(segment)

@@ -13,8 +13,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import msgspec
-
 from ..scheduling.cost import CostRules
 from ..shm import states
 from ..shm.deadlines import method_timeout_ns
@@ -23,7 +21,7 @@ from ..shm.shared import Shared
 from ..shm.states import Status
 from . import context
 from .context import Call, Worker
-from .envelope import CarriedMeta, Meta, Request
+from .envelope import Meta, Request, take_carried
 from .errors import RpcError, deadline_exceeded, error_object
 from .invoke import Answer, invoke, run_message
 from .service import Service
@@ -35,7 +33,6 @@ _CALL, _REQUEST, _ARRIVED = _S["call"], _S["request"], _S["arrived_ns"]
 _IDENTITY, _PRINCIPAL = _S["identity"], _S["principal"]
 _MAX_NAMES = 10_000  # of users that are remembered
 _COUNTED = CostRules()
-_decode_meta = msgspec.json.Decoder(CarriedMeta).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +185,10 @@ class CallRunner:
 
 def _take_meta(call: Call, body: bytes) -> bytes:
     """Apply the meta in front of `body`; the params behind it."""
-    end = states.META_LENGTH + int.from_bytes(body[: states.META_LENGTH], "big")
-    meta = _decode_meta(body[states.META_LENGTH : end])
+    meta, params = take_carried(body)
     _apply_meta(call, meta)
     call.user = meta.user or call.user
-    return body[end:]
+    return params
 
 
 def _apply_meta(call: Call, meta: Meta) -> None:

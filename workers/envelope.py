@@ -22,6 +22,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import DecodeError, Raw, Struct, ValidationError
 
+from ..shm.states import META_LENGTH
 from .errors import INVALID_REQUEST, PARSE_ERROR, error_object
 from .nesting import has_more_items_than, is_deeper_than
 
@@ -97,6 +98,7 @@ class _Members(Struct, gc=False):
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _decode_members = msgspec.json.Decoder(_Members).decode
 _decode_meta = msgspec.json.Decoder(Meta).decode
+_decode_carried = msgspec.json.Decoder(CarriedMeta).decode
 _decode_list = msgspec.json.Decoder(list[Raw]).decode
 _decode_string = msgspec.json.Decoder(str).decode
 _check_syntax = msgspec.json.Decoder(Raw).decode
@@ -223,6 +225,12 @@ def _checked_meta(meta: Raw, id_: bytes | None) -> Meta | None:
 def _invalid(text: str, id_: bytes | None = None, *, reason: str | None = None) -> Invalid:
     error = error_object(INVALID_REQUEST, f"Invalid Request: {text}", reason=reason)
     return Invalid(error, id_ or _NULL)
+
+
+def take_carried(body: bytes) -> tuple[CarriedMeta, bytes]:
+    """What a reader has put in front of a request (`states.WITH_META`), and the request."""
+    end = META_LENGTH + int.from_bytes(body[:META_LENGTH], "big")
+    return _decode_carried(body[META_LENGTH:end]), body[end:]
 
 
 def result_answer(id: bytes, result: bytes) -> bytes:

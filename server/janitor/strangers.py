@@ -13,8 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from ...shm.layout import SHARD
 from ...shm.shared import Shared
+
+Charged = npt.NDArray[np.uint64]  # an element per identity row
 
 
 class Strangers:
@@ -22,15 +27,18 @@ class Strangers:
     is set, and at the strangers' level until then (`server.reader.accounts`)."""
 
     def __init__(self, shared: Shared) -> None:
-        self._q, self._columns = shared.segment.q, shared.columns
+        self._q = shared.segment.q
         self._rows, self._levels = shared.names.identities.rows, shared.geometry.levels
         self._word = shared.segment.word(shared.segment.layout.shard, SHARD, "strangers_level")
 
-    def meet(self, service: Sequence[int], *, cautious: bool) -> None:
-        """Who has costs is no stranger from now on. `service`: rows of service users."""
+    def meet(self, charged: Charged, service: Sequence[int], *, cautious: bool) -> None:
+        """Who has costs is no stranger from now on: `charged` is what the columns sum to.
+
+        `service`: rows of service users.
+        """
         rows = self._rows
         known = rows["hash"] != 0
-        known &= (rows["decayed"] != 0) | (self._columns.cost_totals() != rows["seen"])
+        known &= (rows["decayed"] != 0) | (charged != rows["seen"])
         levels = rows["level"].copy()
         ordinary = known & (levels < self._levels)  # none in a lane
         ordinary[list(service)] = False

@@ -34,7 +34,7 @@ from .eviction import Eviction
 from .history_levels import HistoryLevels
 from .level_times import LevelTimes
 from .own_levels import OwnLevels
-from .strangers import Strangers
+from .strangers import Charged, Strangers
 from .unswept import UnsweptLevels
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Sweep:
         if self._decides:
             self._publish(self._rows["decayed"].astype(np.int64))
             self._unswept.look_next()
-            self._strangers.meet(self._service_rows(), cautious=self._cautious)
+            self._meet_strangers()
         elif self._is_own:
             calls, costs = self._own.count(swept=False), self._rows["decayed"].astype(np.int64)
             self._own.publish(costs, calls, self._service_rows())
@@ -108,8 +108,10 @@ class Sweep:
             self._sweep(now_ns, due)
         if not self._decides:
             self._strangers.meet_all()
-        elif self._unswept.tick(now_ns, self._settings.thresholds, self._service_rows) or due > 0:
-            self._strangers.meet(self._service_rows(), cautious=self._cautious)
+        elif self._unswept.tick(now_ns, self._settings.thresholds, self._service_rows):
+            self._meet_strangers(self._unswept.charged)
+        elif due > 0:
+            self._meet_strangers()
         self._place_service_users()
         return due > 0
 
@@ -166,6 +168,11 @@ class Sweep:
         levels[service] = 0
         self._rows["level"] = levels
         self._unswept.begin(levels)
+
+    def _meet_strangers(self, charged: Charged | None = None) -> None:
+        """After levels were published; `charged` is what costs sum to, if that is known."""
+        totals = self._columns.cost_totals() if charged is None else charged
+        self._strangers.meet(totals, self._service_rows(), cautious=self._cautious)
 
     def _place_service_users(self) -> None:
         """Level 0, as everywhere above; or, where their share of the draws is bounded, a lane."""

@@ -39,7 +39,7 @@ class UnsweptLevels:
 
     def look_next(self) -> None:
         """At the next `tick`, whatever the time and whoever was charged."""
-        self._charged: npt.NDArray[np.uint64] | None = None  # as of the last look
+        self.charged: npt.NDArray[np.uint64] | None = None  # as of the last look
         self._looked_ns, self._busy = 0, True
 
     def begin(self, levels: npt.NDArray[np.uint8]) -> None:
@@ -58,8 +58,8 @@ class UnsweptLevels:
         if now_ns - self._looked_ns < self._every_ns:
             return False
         charged = self._columns.cost_totals()
-        self._busy = self._charged is None or not np.array_equal(charged, self._charged)
-        self._looked_ns, self._charged = now_ns, charged
+        self._busy = self.charged is None or not np.array_equal(charged, self.charged)
+        self._looked_ns, self.charged = now_ns, charged
         if self._busy:
             self._publish(charged, thresholds, service)
         return self._busy

@@ -6,15 +6,13 @@ takes and returns pages without any lock.
 
 from __future__ import annotations
 
-import msgspec
-
 from ...shm import states
 from ...shm.deadlines import method_timeout_ns
 from ...shm.layout import SLOT, SMALL_PAGE, word_of
 from ...shm.pages import REQUEST
 from ...shm.rings import SLOT_WORDS
 from ...shm.shared import Shared
-from ...workers.envelope import CarriedMeta
+from ...workers.envelope import CarriedMeta, take_carried
 from .exchange import PendingCall
 from .throttle import Throttle
 
@@ -26,7 +24,6 @@ _S = {name: word_of(SLOT, name) for name in SLOT.names or ()}
 _IDENTITY, _PRINCIPAL, _CALL = _S["identity"], _S["principal"], _S["call"]
 _ARRIVED, _DEADLINE, _RESERVED = _S["arrived_ns"], _S["deadline_ns"], _S["reserved"]
 _REQUEST, _ANSWER, _ANSWER_PAGE = _S["request"], _S["answer"], _S["answer_page"]
-_decode_meta = msgspec.json.Decoder(CarriedMeta).decode
 _PAGE = 0xFFFF_FFFF  # the page's part of a place
 
 
@@ -149,21 +146,12 @@ class CallBook:
         flags = self.calls[slot].flags
         if not flags & states.UNDECODED:
             return b""
-        word = self._q[self._slot0 + slot * SLOT_WORDS + _REQUEST]
-        body = self.pages.read(word & _PAGE, word >> 32)
-        if flags & states.WITH_META:
-            length = int.from_bytes(body[: states.META_LENGTH], "big")
-            return body[states.META_LENGTH + length :]
-        return body
+        return self._request(slot)[1]
 
     def context(self, slot: int) -> str | None:
         """The caller context that the call in `slot` came with."""
-        if not self.calls[slot].flags & states.WITH_META:
-            return None
-        word = self._q[self._slot0 + slot * SLOT_WORDS + _REQUEST]
-        body = self.pages.read(word & _PAGE, word >> 32)
-        length = int.from_bytes(body[: states.META_LENGTH], "big")
-        return _decode_meta(body[states.META_LENGTH :][:length]).caller_context
+        meta, _ = self._request(slot)
+        return meta.caller_context if meta else None
 
     def release(self, slot: int) -> None:
         """A TAKEN slot becomes free for the next call; its pages go back, or stay with it."""
@@ -226,6 +214,14 @@ class CallBook:
     def _return_old(self, page: int, slot: int) -> None:
         """Pages of the call that had `slot` before it was released."""
         self._returned.append((page, slot, self._generation(slot) - 1 & 0xFFFF_FFFF))
+
+    def _request(self, slot: int) -> tuple[CarriedMeta | None, bytes]:
+        """What was put in front of the request in `slot`, and the request."""
+        word = self._q[self._slot0 + slot * SLOT_WORDS + _REQUEST]
+        body = self.pages.read(word & _PAGE, word >> 32)
+        if not self.calls[slot].flags & states.WITH_META:
+            return None, body
+        return take_carried(body)
 
     def _method_row(self, slot: int) -> int:
         return self._q[self._slot0 + slot * SLOT_WORDS + _CALL] & 0xFFFF_FFFF

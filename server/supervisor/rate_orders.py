@@ -7,13 +7,16 @@ as a part of the settings, and put in force by the janitors as any reload (`relo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...scheduling.dispatch_lines import subject_of
 from ..set_rates import SetRates
 from ..settings.declaration import ConfigError
 from ..state_file import write_state
-from .reload import Reloads, Reply
+from .reload import Reloads
+
+if TYPE_CHECKING:
+    from .roster import Reply
 
 
 class RateOrders:

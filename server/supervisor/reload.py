@@ -33,13 +33,11 @@ from .failures import one_line
 if TYPE_CHECKING:
     from ..config import Settings
     from ..set_rates import SetRates
-    from .roster import Roster
+    from .roster import Reply, Roster
 
 log = logging.getLogger("faircall.supervisor")
 
 LONGEST_ANSWER = 100_000  # bytes, of one message of a channel; without the unchanged keys if longer
-
-Reply = Callable[[dict[str, Any]], None]
 
 
 @dataclass(slots=True)

@@ -9,8 +9,8 @@ MUTANTS = [
     mutant(
         "what a dead handler had given up is settled",
         "recovery.py",
-        "np.concatenate((self.slots_in(RUNNING), self.slots_in(ABANDONED)))\n        claimed",
-        "self.slots_in(RUNNING)\n        claimed",
+        "both = self.claimed()",
+        "both = self.slots_in(RUNNING)",
     ),
     mutant(
         "what may not be repeated is not",
