@@ -4,11 +4,14 @@
         and no turn is before its level's or a ring's length after it
     the limiters' heaps hold exactly the HELD slots, each in that of the limiter it names, and none
         behind a later one
-    opened of a limiter = |QUEUED that it held before|, running = |RUNNING and ABANDONED that name
-        it and are to be settled|, opens_ns = what its words say
-    waiting = |QUEUED|, held = |HELD|, level_waiting[l][c] = |QUEUED of level l, class c|,
+    opened of a limiter and of a level = |QUEUED that were held before|, running of a limiter =
+        |RUNNING and ABANDONED that name it and are to be settled|, opens_ns = what its words say
+    waiting of a group = |QUEUED of its levels|, held = |HELD|,
+        level_waiting[l][c] = |QUEUED of level l, class c|,
         level_held[l] = |HELD of level l|, held of a limiter = the size of its heaps
-    waiting of a principal = |its QUEUED and HELD slots|
+    waiting of a limiter = |QUEUED and HELD that are COUNTED and name it last|; more than BACKLOG
+        are a backlog, and there is none without any
+    waiting of a principal = |its QUEUED and HELD slots|, and the same in each group
     an answer ring holds exactly the DONE slots of its reader
 
 Words that somebody scribbled over, so that they cannot even be followed, are a finding as well.
@@ -23,11 +26,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import states
-from .budgets import RESERVED, W_BUDGET
-from .held import W_HELD_BY, W_LIMITERS
-from .layout import SLOT, word_of
-from .limiters import L_HELD, L_OPENED, L_OPENS, L_RUNNING
+from .backlogs import BACKLOG
+from .budgets import COUNTED, RESERVED
+from .layout import GROUP_SHIFT, SLOT, word_of
+from .limiter_counters import L_BACKLOG, L_HELD, L_OPENED, L_OPENS, L_RUNNING, L_WAITING
 from .rings import SLOT_WORDS, W_CALL, W_SEQ, W_TURN
+from .slot_limiters import CLOSER, W_BATCH, W_BUDGET, W_HELD_BY, W_LIMITERS
 from .states import DONE, HELD, QUEUED
 
 if TYPE_CHECKING:
@@ -40,7 +44,8 @@ def audit(table: CallTable) -> list[str]:
     """Every invariant of the module docstring; [] when sound."""
     with table.queue_lock:
         bad = _findings(_rings, table) + _findings(_held, table)
-        bad += _findings(_limiters, table) + _findings(_principals, table)
+        bad += _findings(_limiters, table) + _findings(_backlogs, table)
+        bad += _findings(_principals, table) + _findings(_marks, table)
     for reader, lock in enumerate(table.answer_locks):
         with lock:
             bad += _findings(lambda t, r=reader: _answers(t, r), table)  # type: ignore[misc]
@@ -55,7 +60,7 @@ def _findings(part: Callable[[CallTable], list[str]], table: CallTable) -> list[
 
 
 def _rings(table: CallTable) -> list[str]:
-    bad, seen = [], Counter[int]()
+    bad, seen, groups = [], Counter[int](), Counter[int]()
     for level in range(table.geometry.rings):
         for cls in (states.SHORT, states.LONG):
             total, places = 0, table.rings.places(level, cls)
@@ -66,17 +71,19 @@ def _rings(table: CallTable) -> list[str]:
                 bad += _chain(table, (level, cls, place), chain)
                 seen.update(chain)
                 total += len(chain)
+            groups[level >> GROUP_SHIFT] += total
             if total != (count := table.q[table.rings.waiting_word + level * 2 + cls]):
                 bad.append(f"level {level} class {cls}: {total} in the ring, counted {count}")
-    if table.q[table.waiting_word] != seen.total():
-        bad.append(f"{seen.total()} wait, counted {table.q[table.waiting_word]}")
+    for group, word in enumerate(table.waiting_words):
+        if table.q[word] != groups[group]:
+            bad.append(f"group {group}: {groups[group]} wait, counted {table.q[word]}")
     return bad + _differs(table, "rings", seen, QUEUED)
 
 
 def _chain(table: CallTable, where: tuple[int, int, int], chain: list[int]) -> list[str]:
     """What is wrong with the `chain` at (level, class, place)."""
     keys = [_key(table, slot) for slot in chain]
-    first = table.q[table.rings.turn_word + where[0]]
+    first = table.q[table.rings.turn_word + where[0]] + table.rings.lead_of(*where[:2])
     placed = all(key[:3] == where and 0 <= key[3] - first < table.rings.turns for key in keys)
     if chain and placed and keys == sorted(keys, key=lambda key: key[3:]):
         return []
@@ -109,20 +116,45 @@ def _held(table: CallTable) -> list[str]:
     return bad + _differs(table, "held chains", seen, HELD)
 
 
+def _marks(table: CallTable) -> list[str]:
+    """Calls that wait, and would not be looked at though they should be: their slots."""
+    waiting = np.concatenate((table.recovery.slots_in(QUEUED), table.recovery.slots_in(HELD)))
+    looks = table.words[waiting][:, [W_HELD_BY, W_BATCH, W_BUDGET]].any(axis=1)
+    marked = table.words[waiting, W_LIMITERS] & np.uint64(CLOSER) != 0
+    return [f"slot {slot}: not marked CLOSER" for slot in waiting[looks & ~marked].tolist()]
+
+
 def _limiters(table: CallTable) -> list[str]:
     limiters, words, rows = table.limiters, table.words, table.recovery
     queued = rows.slots_in(QUEUED)
     queued = queued[words[queued, W_LIMITERS] != 0]
     opened = Counter(int(row) - 1 for row in words[queued, W_HELD_BY] if row)
+    levels = table.rings.levels_of(queued[words[queued, W_HELD_BY] != 0])
     running = rows.claimed()
-    running = running[words[running, W_BUDGET] & np.uint64(RESERVED) != 0]
+    running = running[words[running, W_BUDGET] & np.uint64(RESERVED | COUNTED) != 0]
     settles = Counter(table.budgets.named_by(running).tolist())
     bad = []
+    for level, count in enumerate(
+        np.bincount(levels, minlength=table.geometry.ring_numbers).tolist()
+    ):
+        if count != (counted_at := table.q[table.held.level_opened_word + level]):
+            bad.append(f"level {level}: {count} were let go, counted {counted_at}")
     for row in limiters.used_rows():
         at = limiters.at(row)
         counted = tuple(table.q[at + word] for word in (L_OPENED, L_RUNNING, L_OPENS))
         if counted != (truth := (opened[row], settles[row], limiters.opens_ns(at))):
             bad.append(f"limiter {row}: opened, running, opens_ns {counted}, should be {truth}")
+    return bad
+
+
+def _backlogs(table: CallTable) -> list[str]:
+    waiting = np.concatenate((table.recovery.slots_in(QUEUED), table.recovery.slots_in(HELD)))
+    truth, bad = table.backlogs.counts_of(waiting), []
+    for row in table.limiters.used_rows():
+        at = table.limiters.at(row)
+        counted, backlog, count = table.q[at + L_WAITING], table.q[at + L_BACKLOG], int(truth[row])
+        if counted != count or (backlog and not count) or (count > BACKLOG and not backlog):
+            bad.append(f"limiter {row}: {counted} wait, backlog {backlog}, should be {count}")
     return bad
 
 
@@ -134,6 +166,10 @@ def _principals(table: CallTable) -> list[str]:
         return [f"principal {rows.max()} of a call is no row"]
     counts = np.bincount(rows, minlength=len(counted))
     wrong = np.flatnonzero(counts != counted).tolist()
+    by_groups = table.recovery.group_waiting
+    for group, by_group in enumerate(by_groups.T if len(by_groups) else ()):
+        mine = rows[table.rings.levels_of(both) >> GROUP_SHIFT == group]
+        wrong += np.flatnonzero(np.bincount(mine, minlength=len(counted)) != by_group).tolist()
     return [f"principals {wrong[:5]}: another number waits"] if wrong else []
 
 

@@ -1,16 +1,15 @@
-"""Whether a call may be dispatched, and what it is charged: the limiters of a slot, all together.
+"""What a call is charged when it is dispatched: the limiters of a slot, all together.
 
-A call may go when all its limiters are open; it is then charged to all of them, before its state
-word says that it runs; one that is held charges none. Calls and bytes of the request are known by
-then. Handler time and bytes of the answer are reserved at the method's average, and settled when
-the call has ended, before it is published:
+A call may go when all its limiters are open (`blockers`); it is then charged to all of them, before
+its state word says that it runs; one that is held charges none. Calls and bytes of the request are
+known by then. Handler time and bytes of the answer are reserved at the method's average, and
+settled when the call has ended, before it is published (`settling`):
 
     used of each limiter      the difference
     the slot's `budget`       0: settled
 
 So who dies in between leaves too much charged, never too little: the janitor adds what a complete
-answer lacks (`settle_dead`), and gives nothing back. What was reserved too much comes back only in
-the period in which it was charged: what a renewal has paid is not given away again.
+answer lacks (`settle_dead`), and gives nothing back.
 
 A method that never ran has no average: where its handler time is limited, one call at a time goes
 through its row (LEARNS) until the first is settled.
@@ -20,9 +19,13 @@ without a look at any limit but that of running calls. Each slot names the next 
 its generation, so that a call which was given up meanwhile ends the marking: what comes behind it
 is charged by itself.
 
-    budget    microseconds << 32 | answer bytes << 3 | AGAIN | PAID | RESERVED
+    budget    COUNTED << 63 | microseconds << 32 | answer bytes << 3 | AGAIN | PAID | RESERVED
 
-AGAIN: it was claimed before, and returned because its handler died; it overtakes nobody.
+AGAIN: it was claimed before, and returned because its handler died; it overtakes nobody. COUNTED:
+see `backlogs`; of a call that is claimed, it runs uncharged, and counts among those that run.
+
+Calls that are withdrawn while they wait cost nothing, or, if their reader says so, what a dispatch
+would have charged: calls and bytes of the request, before their slot is FREE.
 """
 
 from __future__ import annotations
@@ -30,44 +33,43 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..scheduling.dispatch_estimates import next_average
 from . import states
-from .held import LIMITER_SLOT_WORDS, W_HELD_BY, W_LIMITERS, HeldCalls
+from .held import FIRST, HeldCalls
 from .layout import SLOT, WORD, word_of
-from .limiters import (
-    ANSWER,
-    BYTES,
-    CALLS,
-    DRY_RUN,
-    EACH,
-    HANDLER,
-    IN_ORDER,
-    L_CHANGED,
-    L_EVENTS,
+from .limiter_counters import (
     L_FLAGS,
-    L_HELD,
     L_LIMIT,
     L_OPENED,
     L_OPENS,
-    L_PERIOD,
     L_RUNNING,
+    LIMITER_WORDS,
     MOST_ROOM,
-    REFUSED,
-    REQUEST,
-    RUNNING_CAP,
-    SETTLES,
-    Limiters,
 )
-from .rings import SLOT_WORDS, W_CALL, Slots
+from .limiters import Limiters
+from .rings import SLOT_WORDS, W_CALL, W_TURN, Slots
 from .segment import Segment
+from .slot_limiters import (
+    MORE,
+    W_BATCH,
+    W_BUDGET,
+    W_HELD_BY,
+    W_LIMITERS,
+    look_closer,
+    numbers_in,
+    numbers_of,
+    table_of,
+)
 from .states import HELD, QUEUED
+from .terms import ANSWER, BYTES, CALLS, EACH, HANDLER, REQUEST, SETTLES
 
-W_BATCH, W_BUDGET, W_CLAIMED, W_REQUEST, W_DEADLINE = (
-    word_of(SLOT, name) for name in ("batch", "budget", "claimed_ns", "request", "deadline_ns")
+MOST_KEPT = 4096  # sets of limiters that calls name
+W_CLAIMED, W_REQUEST, W_DEADLINE = (
+    word_of(SLOT, name) for name in ("claimed_ns", "request", "deadline_ns")
 )
 RESERVED, PAID, AGAIN = 1, 2, 4
 BYTES_SHIFT, BYTES_MOST = 3, (1 << 29) - 1
 US_SHIFT, US_MOST = 32, (1 << 31) - 1
+COUNTED = 1 << 63  # so that any word which has it is not below it
 _LOW = 0xFFFF_FFFF
 
 
@@ -84,63 +86,8 @@ class Budgets:
         self._q, self._words = segment.q, slot_words
         self._slot0 = segment.layout.slots // WORD
         self._limiters, self._held = limiters, held
-        self.reason = 0  # why the last call was blocked
-
-    # -- before a call goes ----------------------------------------------------------------------
-
-    def opens_ns(self, own: int) -> int:
-        """When all limiters of a call are open; reads words, and may be asked without the lock."""
-        q = self._q
-        rows = (at for at in self._rows(own) if not q[at + L_FLAGS] & DRY_RUN)
-        return max((q[at + L_OPENS] for at in rows), default=0)
-
-    def refuses(self, own: int) -> bool:
-        """Whether a limiter opens too late for the call; counted as its doing."""
-        q, deadline_ns = self._q, self._q[own + W_DEADLINE]
-        for at in self._rows(own):
-            if q[at + L_OPENS] >= deadline_ns and not q[at + L_FLAGS] & DRY_RUN:
-                q[at + L_EVENTS + REFUSED] += 1
-                return True
-        return False
-
-    def blocker(self, own: int, now_ns: int) -> int:
-        """The limiter row that is to hold a call; -1 if none does.
-
-        It is the one that keeps it longest; or one that holds calls of its key already, which a
-        new call does not overtake.
-        """
-        q, found, until, full, joins = self._q, 0, now_ns, 0, 0
-        is_paid = q[own + W_BUDGET] & PAID
-        is_new = not q[own + W_HELD_BY] and not q[own + W_BUDGET] & AGAIN
-        for at in self._rows(own):
-            is_full = self._limiters.is_full(at)
-            closed = not is_paid and q[at + L_OPENS] > now_ns
-            if q[at + L_FLAGS] & DRY_RUN:
-                if closed or is_full:
-                    self._count(at, is_full, now_ns)
-                continue
-            if is_full and not full:
-                full = at
-            if closed and q[at + L_OPENS] > until:
-                found, until = at, q[at + L_OPENS]
-            if is_new and not joins and not is_paid and (q[at + L_HELD] or q[at + L_OPENED]):
-                joins = at
-        at = full or found or joins
-        if not at:
-            return -1
-        if full or found:
-            self._count(at, bool(full), now_ns)
-        else:
-            q[at + L_EVENTS + IN_ORDER] += 1
-        return (at - self._limiters.first) // self._limiters.stride
-
-    def _count(self, at: int, is_full: bool, now_ns: int) -> None:
-        reason = RUNNING_CAP
-        if not is_full:
-            self._limiters.renew(at, now_ns)
-            shut = [d for d in EACH if not self._limiters.room(at, d, now_ns)]
-            reason = shut[0] if shut else CALLS
-        self._q[at + L_EVENTS + reason] += 1
+        self._row0 = limiters.first - limiters.stride  # slots name rows + 1
+        self._rows: dict[int, tuple[int, ...]] = {}  # by the first word of `limiters`
 
     # -- charging --------------------------------------------------------------------------------
 
@@ -153,7 +100,7 @@ class Budgets:
         is_paid = q[own + W_BUDGET] & PAID
         us, answer = self._average(own)
         settles = 0
-        for at in self._rows(own):
+        for at in self.rows_of(own):
             limiters.renew(at, now_ns)
             if not is_paid:
                 limiters.charge(at, CALLS, 1)
@@ -165,12 +112,28 @@ class Budgets:
         if settles:
             # A PAID one reserves no bytes: those of its batch were charged with the head.
             reserved = 0 if is_paid else answer
+            look_closer(q, own)
             q[own + W_BUDGET] = us << US_SHIFT | reserved << BYTES_SHIFT | is_paid | RESERVED
-            for at in self._rows(own):
+            for at in self.rows_of(own):
                 q[at + L_RUNNING] += 1
         else:
             q[own + W_BUDGET] = 0
         return paid
+
+    def charge_dropped(self, own: int, now_ns: int) -> None:
+        """A call that waits is about to be withdrawn: its dispatch, and the request's bytes.
+
+        The head of a batch that counts as one pays for the others; these go in their turn still.
+        """
+        q, limiters = self._q, self._limiters
+        if q[own + W_BUDGET] & PAID:
+            return
+        for at in self.rows_of(own):
+            limiters.renew(at, now_ns)
+            limiters.charge(at, CALLS, 1)
+            limiters.charge(at, BYTES, self._bytes(own, at, 0))
+            q[at + L_OPENS] = limiters.opens_ns(at)
+        self._pay_batch(own)
 
     def expected(self, own: int, row: int, *, is_paid: bool) -> tuple[int, int]:
         """(bytes, handler microseconds) that a call will be charged by limiter `row`."""
@@ -218,55 +181,6 @@ class Budgets:
         following = self._slot0 + ((word & _LOW) - 1) * SLOT_WORDS
         return following if self._q[following] >> 32 == word >> 32 else 0
 
-    # -- settling --------------------------------------------------------------------------------
-
-    def settle(self, own: int, us: int, answer: int, now_ns: int, *, ran: bool = True) -> None:
-        """A call ended and used so much; `ran`: its method's averages learn from it.
-
-        What never ran gives everything back but its dispatch.
-        """
-        q, limiters, word = self._q, self._limiters, self._q[own + W_BUDGET]
-        if not word & RESERVED:
-            return
-        claimed_ns = q[own + W_CLAIMED]
-        if ran:
-            self._learn(own, min(us, US_MOST), min(answer, BYTES_MOST))
-        for at in self._rows(own):
-            limiters.renew(at, now_ns)
-            self._adjust(at, HANDLER, us - (word >> US_SHIFT), claimed_ns, now_ns)
-            if q[at + L_FLAGS] & ANSWER:
-                reserved = (word & _LOW) >> BYTES_SHIFT
-                self._adjust(at, BYTES, answer - reserved, claimed_ns, now_ns)
-            q[at + L_RUNNING] -= min(1, q[at + L_RUNNING])
-            q[at + L_OPENS] = limiters.opens_ns(at)
-            self._held.look(at)
-        q[own + W_BUDGET] = 0  # <- settled
-
-    def settle_dead(self, own: int, us: int, answer: int, now_ns: int) -> None:
-        """The same for a handler that died, and may have settled a part: nothing comes back."""
-        word = self._q[own + W_BUDGET]
-        reserved = (word & _LOW) >> BYTES_SHIFT
-        self.settle(own, max(us, word >> US_SHIFT), max(answer, reserved), now_ns, ran=False)
-
-    def _adjust(self, at: int, d: int, missing: int, claimed_ns: int, now_ns: int) -> None:
-        if missing > 0:
-            self._limiters.charge(at, d, missing)
-        elif missing < 0 and self._is_of_this_period(at, claimed_ns, now_ns):
-            self._limiters.give_back(at, d, -missing)
-
-    def _is_of_this_period(self, at: int, claimed_ns: int, now_ns: int) -> bool:
-        q, period_ns = self._q, self._q[at + L_PERIOD]
-        if not period_ns or claimed_ns < q[at + L_CHANGED]:
-            return False
-        return claimed_ns // period_ns == now_ns // period_ns
-
-    def _learn(self, own: int, us: int, answer: int) -> None:
-        method = self._q[own + W_CALL] & _LOW
-        word = self._limiters.average(method + 1)
-        old_us, old_answer = (word >> US_SHIFT, (word & _LOW) - 1) if word else (None, None)
-        average = next_average(old_us, us) << US_SHIFT | next_average(old_answer, answer) + 1
-        self._limiters.set_average(method, average)
-
     # -- the index -------------------------------------------------------------------------------
 
     def rooms(self, row: int, now_ns: int) -> tuple[int, int, int]:
@@ -279,14 +193,24 @@ class Budgets:
             return 0, 0, 0  # what those on their way will use is not known
         return min(calls, limiters.free(at)) - opened, size, us
 
-    def rebuild(self, queued: Slots, running: Slots) -> None:
-        """`opened`, `running` and `opens_ns` of all limiters, from the slots' words."""
+    def free(self, row: int) -> int:
+        """Calls that a limiter may let go as far as those are concerned that run at once."""
+        at = self._limiters.at(row)
+        return self._limiters.free(at) - self._q[at + L_OPENED]
+
+    def rebuild(self, queued: Slots, levels: Slots, held: Slots, running: Slots) -> None:
+        """`opened`, `running` and `opens_ns` of all limiters, from the words of the slots that are
+        QUEUED, at these levels, of those that are HELD, and of those that are claimed."""
         limiters = self._limiters
+        if self._q[limiters.changed_word]:
+            limiters.changes()
         words = self._words
         named = words[queued, W_LIMITERS] != 0
         by = words[queued[named], W_HELD_BY].astype(np.intp)
-        self._held.counts_of(by[by > 0] - 1)
-        settles = running[words[running, W_BUDGET] & np.uint64(RESERVED) != 0]
+        self._held.counts_of(by[by > 0] - 1, levels[named][by > 0])
+        paid = held[words[held, W_BUDGET] & np.uint64(PAID) != 0]
+        words[paid, W_TURN] = FIRST
+        settles = running[words[running, W_BUDGET] & np.uint64(RESERVED | COUNTED) != 0]
         rows = self.named_by(settles)
         limiters.rows[:, L_RUNNING] = np.bincount(rows, minlength=limiters.count).astype(np.uint64)
         for row in limiters.used_rows():
@@ -295,20 +219,21 @@ class Budgets:
 
     def named_by(self, slots: Slots | None = None) -> Slots:
         """The limiter rows that `slots` name, as often as they do; of all slots by default."""
-        words = self._words if slots is None else self._words[slots]
-        packed = words[:, W_LIMITERS : W_LIMITERS + LIMITER_SLOT_WORDS]
-        both = np.concatenate((packed & np.uint64(_LOW), packed >> np.uint64(32)), axis=None)
-        rows: Slots = both[both > 0].astype(np.intp) - 1
+        named = table_of(self._words if slots is None else self._words[slots])
+        rows: Slots = named[named > 0] - 1
         return rows
 
-    def _rows(self, own: int) -> list[int]:
+    def rows_of(self, own: int) -> tuple[int, ...]:
         """Where the words of each limiter of a call begin."""
-        q, rows, at = self._q, [], own + W_LIMITERS
-        first, stride = self._limiters.first, self._limiters.stride
-        for index in range(LIMITER_SLOT_WORDS):
-            word = q[at + index]
-            if word & _LOW:
-                rows.append(first + ((word & _LOW) - 1) * stride)
-            if word >> 32:
-                rows.append(first + ((word >> 32) - 1) * stride)
+        word = self._q[own + W_LIMITERS]
+        if word & MORE:
+            return self._rows_from(numbers_of(self._q, own))
+        rows = self._rows.get(word)
+        if rows is None:
+            if len(self._rows) >= MOST_KEPT:
+                self._rows.clear()
+            rows = self._rows[word] = self._rows_from(numbers_in(word))
         return rows
+
+    def _rows_from(self, numbers: list[int]) -> tuple[int, ...]:
+        return tuple(self._row0 + number * LIMITER_WORDS for number in numbers)

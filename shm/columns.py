@@ -15,11 +15,15 @@ import numpy.typing as npt
 from .layout import ARRIVED_COLUMN, COUNTERS, LEVEL_COLUMN, MAX_LEVELS, METHOD_COLUMN, WORD, word_of
 from .segment import Segment
 
-MASK = 0xFFFF_FFFF_FFFF_FFFF  # costs are sums modulo 2^64: a column may lie below 0
+# Sums of costs and of waiting times are modulo 2^64: a cost column may lie below 0, and thousands
+# of calls that always wait reach it in weeks.
+MASK = 0xFFFF_FFFF_FFFF_FFFF
 _METHOD_WORDS = METHOD_COLUMN.itemsize // WORD
 _ARRIVED_WORDS = ARRIVED_COLUMN.itemsize // WORD
 _LEVEL_WORDS = LEVEL_COLUMN.itemsize // WORD
-_COST, _SQUARES, _DIED = (word_of(METHOD_COLUMN, name) for name in ("cost", "squares", "died"))
+_COST, _SQUARES, _DIED, _JOINT_RUNS = (
+    word_of(METHOD_COLUMN, name) for name in ("cost", "squares", "died", "joint_runs")
+)
 _LOW = 0xFFFF_FFFF
 
 
@@ -62,8 +66,8 @@ class Counter(enum.IntEnum):
 
 class Columns:
     """All columns: `counters` (processes, COUNTERS), `costs` and `calls` (processes, identities),
-    `methods` (handlers, methods), `arrived` (readers, methods) and `levels` (handlers, MAX_LEVELS)
-    records."""
+    `refused_calls` (readers, identities), `methods` (handlers, methods), `arrived` (readers,
+    methods) and `levels` (handlers, MAX_LEVELS) records."""
 
     def __init__(self, segment: Segment) -> None:
         g, layout = segment.geometry, segment.layout
@@ -78,6 +82,10 @@ class Columns:
         self.calls = segment.words(layout.calls, g.processes * g.identities).reshape(
             -1, g.identities
         )
+        self.refused_calls = segment.words(layout.refused, g.readers * g.identities).reshape(
+            g.readers, g.identities
+        )
+        self._refused = layout.refused // WORD
         self.methods = segment.records(
             METHOD_COLUMN, layout.method_columns, g.handlers * g.methods
         ).reshape(g.handlers, g.methods)
@@ -111,19 +119,40 @@ class Columns:
         self._q[paid] = self._q[paid] + cost & MASK
         self._q[self._calls + at] += calls
 
+    def refused(self, reader: int, identity: int) -> None:
+        """Reader number `reader`, which is this one, refused a call of row `identity`."""
+        self._q[self._refused + reader * self._identities + identity] += 1
+
     def cost_word(self, process: int) -> int:
         """The index in the segment's words of what `process` has charged to row 0."""
         return self._costs + process * self._identities
 
-    def ran(self, handler: int, method: int, spent_ns: int, failed: bool) -> None:
-        """Handler number `handler`, which is this one, ran `method`."""
+    def ran(
+        self,
+        handler: int,
+        method: int,
+        spent_ns: int,
+        failed: int,
+        calls: int = 1,
+        longest_ns: int = 0,
+    ) -> None:
+        """Handler number `handler`, which is this one, ran `method`: `calls` times, for `spent_ns`
+        in all, of which the longest took `longest_ns`."""
         q = self._q
         at = self._methods + (handler * self._method_count + method) * _METHOD_WORDS
-        q[at] += 1
-        q[at + 1] += failed
+        q[at] += calls
+        if failed:
+            q[at + 1] += failed
         q[at + 2] += spent_ns
-        if spent_ns > q[at + 3]:
-            q[at + 3] = spent_ns
+        if calls == 1:
+            longest_ns = spent_ns
+        if longest_ns > q[at + 3]:
+            q[at + 3] = longest_ns
+
+    def ran_together(self, handler: int, method: int) -> None:
+        """Handler number `handler`, which is this one, ran several calls of `method` at once."""
+        at = self._methods + (handler * self._method_count + method) * _METHOD_WORDS + _JOINT_RUNS
+        self._q[at] += 1
 
     def cost(self, handler: int, method: int, cost: int) -> None:
         """A call of `method` that handler number `handler`, which is this one, ran cost `cost`."""
@@ -135,15 +164,15 @@ class Columns:
         at = self._methods + (handler * self._method_count + method) * _METHOD_WORDS + _SQUARES
         self._doubles[at] += float(spent_ns) * spent_ns
 
-    def died(self, handler: int, method: int, mark: int) -> None:
+    def died(self, handler: int, method: int, mark: int, calls: int = 1) -> None:
         """A run of `method` ended with handler number `handler`; only the janitor says so.
 
         `mark` (32 bits) tells this run from the one before it: said twice, it counts once, for
-        count and mark are one store.
+        count and mark are one store. `calls` of them, if they were run together.
         """
         at = self._methods + (handler * self._method_count + method) * _METHOD_WORDS + _DIED
         if self._q[at] & _LOW != mark:
-            self._q[at] = (self._q[at] >> 32) + 1 << 32 | mark
+            self._q[at] = (self._q[at] >> 32) + calls << 32 | mark
 
     def deaths(self) -> npt.NDArray[np.uint64]:
         """Runs that ended with their handler: shape (handlers, methods)."""
@@ -156,17 +185,22 @@ class Columns:
         squares = np.ascontiguousarray(column["squares"]).view(np.float64)
         return int(column["calls"].sum()), int(column["spent_ns"].sum()), float(squares.sum())
 
-    def responded(self, handler: int, level: int, response_ns: int) -> None:
-        """Handler number `handler`, which is this one, answered a call of `level`."""
+    def responded(self, handler: int, level: int, response_ns: int, calls: int = 1) -> None:
+        """Handler number `handler`, which is this one, answered `calls` calls of `level`, after
+        `response_ns` in all."""
         q, at = self._q, self._levels + (handler * MAX_LEVELS + level) * _LEVEL_WORDS
-        q[at + 1] += response_ns
-        q[at] += 1
+        q[at + 1] = q[at + 1] + response_ns & MASK
+        q[at] += calls
 
     def arrives(self, reader: int, method: int, size: int) -> None:
         """Reader number `reader`, which is this one, has read a call of `method`."""
         at = self._arrived + (reader * self._method_count + method) * _ARRIVED_WORDS
         self._q[at] += 1
         self._q[at + 1] += size
+
+    def fingerprint(self) -> int:
+        """The sum of all counters: as long as it is the same, no process has counted anything."""
+        return int(self.counters.sum(dtype=np.uint64))
 
     def total(self, counter: int) -> int:
         """`counter` over all processes."""
@@ -180,4 +214,9 @@ class Columns:
     def call_totals(self) -> npt.NDArray[np.uint64]:
         """Calls ever charged per identity row: shape (identities,)."""
         total: npt.NDArray[np.uint64] = self.calls.sum(axis=0, dtype=np.uint64)
+        return total
+
+    def refused_totals(self) -> npt.NDArray[np.uint64]:
+        """Calls ever refused per identity row: shape (identities,)."""
+        total: npt.NDArray[np.uint64] = self.refused_calls.sum(axis=0, dtype=np.uint64)
         return total

@@ -10,11 +10,17 @@ take very long; the janitor knows it (`server.janitor.method_times`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 FALL_SHIFT = 7
 
 
-def adjusted(expected_ns: int, spent_ns: int, mean_ns: int = 0) -> int:
-    """What is expected after a call that took `spent_ns`; 0 = nothing was known before."""
-    if spent_ns > expected_ns:
-        return min(spent_ns, 2 * expected_ns) if expected_ns else spent_ns
-    return max(expected_ns - (expected_ns >> FALL_SHIFT), min(expected_ns, mean_ns))
+def adjusted(expected_ns: int, spent: Iterable[int], mean_ns: int = 0) -> int:
+    """What is expected after calls that took so long, one by one; 0 = nothing was known before."""
+    for spent_ns in spent:
+        if spent_ns > expected_ns:
+            expected_ns = min(spent_ns, 2 * expected_ns) if expected_ns else spent_ns
+        elif expected_ns > mean_ns:
+            fallen_ns = expected_ns - (expected_ns >> FALL_SHIFT)
+            expected_ns = fallen_ns if fallen_ns > mean_ns else mean_ns
+    return expected_ns

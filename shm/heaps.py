@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .layout import SLOT, WORD, word_of
-from .rings import SLOT_WORDS, W_NEXT, W_PREV, W_SEQ, W_TURN
+from .rings import SLOT_WORDS, W_NEXT, W_PREV, W_SEQ, W_TURN, Slots
 from .segment import Segment
 
 W_CHILD = word_of(SLOT, "child")
@@ -94,6 +94,20 @@ class SlotHeaps:
     def _is_before(self, one: int, other: int) -> bool:
         q, a, b = self._q, self.own(one), self.own(other)
         return (q[a + W_TURN], q[a + W_SEQ]) < (q[b + W_TURN], q[b + W_SEQ])
+
+    def chain(self, slots: Slots, heap: Slots) -> Slots:
+        """Make a heap of the slots of each `heap`, sorted by it and from first to last: each of
+        them has one child, the next one. Where in `slots` the first of each is."""
+        words = self._words
+        same = heap[1:] == heap[:-1]
+        first, last = np.concatenate(([True], ~same)), np.concatenate((~same, [True]))
+        if not len(slots):
+            return np.empty(0, np.intp)
+        number = slots.astype(np.uint64) + np.uint64(1)
+        words[slots, W_NEXT] = 0
+        words[slots, W_PREV] = np.where(first, 0, np.roll(number, 1))
+        words[slots, W_CHILD] = np.where(last, 0, np.roll(number, -1))
+        return np.flatnonzero(first)
 
     def members(self, root: int) -> list[int]:
         """The slots of one heap; for audits.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .layout import HEADER, IDENTITY, MAX_LEVELS, METHOD, NAME_BYTES, SHARD, WORD, word_of
+from .layout import HEADER, IDENTITY, METHOD, NAME_BYTES, SHARD, WORD, word_of
 from .mutex import RobustMutex
 from .segment import Segment
 
@@ -22,6 +22,8 @@ NAMES_LOCK = 1
 OTHERS = 0  # the identity row of all who found no row
 OTHERS_NAME = "(others)"
 NEVER_USED_NS = (1 << 64) - 1
+LOOKED_AT_ONCE = 512  # rows, for a free one
+_SINCE, _LAST = word_of(METHOD, "since"), word_of(METHOD, "last")
 
 
 class NamesFull(Exception):
@@ -48,6 +50,7 @@ class NameTable:
         self._index = index // WORD
         self._index_words = segment.words(index, self._buckets)
         self._boot = segment.word(segment.layout.header, HEADER, "boot")
+        self.next_row = 0  # below it this process knows of no free row
 
     def key(self, name: str) -> tuple[int, bytes]:
         """(hash, stored bytes) of `name`; one longer than NAME_BYTES keeps a digest of its tail."""
@@ -76,9 +79,19 @@ class NameTable:
         return [int(row) for row in np.flatnonzero(self.rows["hash"])]
 
     def free_row(self) -> int:
-        """A row without a name; -1 if there is none (names lock held)."""
-        free = np.flatnonzero(self.rows["hash"] == 0)
-        return int(free[0]) if len(free) else -1
+        """A row without a name; -1 if there is none (names lock held).
+
+        The look goes on behind the last one that this process found, and around (others free rows,
+        too): a new name among many costs no look at all of them.
+        """
+        for start, end in ((self.next_row, self.count), (0, self.next_row)):
+            for first in range(start, end, LOOKED_AT_ONCE):
+                hashes = self.rows["hash"][first : min(first + LOOKED_AT_ONCE, end)]
+                if len(free := np.flatnonzero(hashes == 0)):
+                    row = first + int(free[0])
+                    self.next_row = row + 1
+                    return row
+        return -1
 
     def put(self, row: int, name: str, **fields: int) -> int:
         """`name`, which has no row, gets the free `row` and its `fields` (names lock held)."""
@@ -137,11 +150,17 @@ class Names:
         shape = (g.processes, g.identities)
         self.costs = segment.words(layout.costs, g.processes * g.identities).reshape(shape)
         self.calls = segment.words(layout.calls, g.processes * g.identities).reshape(shape)
+        self._generation = segment.word(layout.header, HEADER, "generation")
+        self.refused = segment.words(layout.refused, g.readers * g.identities).reshape(
+            g.readers, g.identities
+        )
         self.no_strangers: frozenset[str] = frozenset()  # service users: their level is known
         self.strangers_level_word = segment.word(layout.shard, SHARD, "strangers_level")
-        self._last_turns = segment.words(layout.last_turns, g.identities * MAX_LEVELS).reshape(
-            g.identities, MAX_LEVELS
-        )
+        lasts = [layout.last_turns, *([layout.last_short] if g.has_express else [])]
+        self._last_turns = [
+            segment.words(last, g.identities * g.ring_numbers).reshape(-1, g.ring_numbers)
+            for last in lasts
+        ]
 
     def initialise(self) -> None:
         """The row of the others; once, by the segment's creator."""
@@ -158,17 +177,31 @@ class Names:
         self.identities.q[self.word(row, "used_ns")] = now_ns
         return row
 
-    def method(self, name: str, flags: int, timeout_ns: int) -> int:
-        """The row of method `name`, made or updated; NamesFull if there is no room."""
+    def method(self, name: str, flags: int, timeout_ns: int, generation: int = 0) -> int:
+        """The row of method `name`, made or updated; NamesFull if there is no room.
+
+        Handlers of `generation` have it: until all are of that one, readers do not find what the
+        others do not know (`has_method`). A row is never given to another name.
+        """
+        fields = {"flags": flags, "timeout_ns": timeout_ns, "last": generation}
         with self.lock:
             row = self.methods.find(name)
             if row < 0 and (free := self.methods.free_row()) >= 0:
-                return self.methods.put(free, name, flags=flags, timeout_ns=timeout_ns)
-        if row < 0:
-            raise NamesFull(f"all {self.methods.count} rows are taken: name={name[:80]!r}")
-        record: Any = self.methods.rows[row]
-        record["flags"], record["timeout_ns"] = flags, timeout_ns
-        return row
+                return self.methods.put(free, name, since=generation, **fields)
+            if row >= 0:
+                record: Any = self.methods.rows[row]
+                if int(record["last"]) < self.methods.q[self._generation]:
+                    record["since"] = generation  # it was gone, and comes again
+                fields["last"] = max(generation, int(record["last"]))
+                for field, value in fields.items():
+                    record[field] = value
+                return row
+        raise NamesFull(f"all {self.methods.count} rows are taken: name={name[:80]!r}")
+
+    def has_method(self, row: int) -> bool:
+        """Whether the service has that method now: every handler knows it."""
+        q, base = self.methods.q, self.methods.first + row * self.methods.row_words
+        return q[base + _SINCE] <= q[self._generation] <= q[base + _LAST]
 
     def reference(self, row: int) -> int:
         """`generation << 32 | row`, as a slot names an identity."""
@@ -198,6 +231,7 @@ class Names:
                 freed.append(row)
                 self.identities.q[self.word(row, "word")] += 1 << 32
                 self.identities.q[self.word(row, "hash")] = 0  # <- free
+            self.identities.next_row = min([self.identities.next_row, *freed])
             self.identities.rebuild_index()
         return freed
 
@@ -210,8 +244,12 @@ class Names:
         row = self.identities.free_row()
         if row < 0:
             return OTHERS
-        self._last_turns[row] = 0
-        spent = int(self.costs[:, row].sum()) & 0xFFFF_FFFF_FFFF_FFFF
-        called = int(self.calls[:, row].sum())
+        for last_turns in self._last_turns:
+            last_turns[row] = 0
+        seen = {
+            "seen": int(self.costs[:, row].sum()) & 0xFFFF_FFFF_FFFF_FFFF,
+            "calls_seen": int(self.calls[:, row].sum()),
+            "refused_seen": int(self.refused[:, row].sum()),
+        }
         fresh = dict.fromkeys(("decayed", "raw", "waiting", "quarantined", "looked"), 0)
-        return self.identities.put(row, name, level=level, seen=spent, calls_seen=called, **fresh)
+        return self.identities.put(row, name, level=level, **seen, **fresh)

@@ -25,6 +25,7 @@ from . import states
 from .layout import LARGE_PAGE, PAGE_INDEX, SLOT, SMALL_PAGE, WORD
 from .segment import Segment
 
+BESIDE_ALIGNMENT = 64  # bytes: where an answer begins behind its request
 SMALL_RUN = 4  # longer bodies take 64 KiB pages
 PAGES_LOCK = 2
 
@@ -109,8 +110,10 @@ class PagePool:
                     self._push(page)
 
     def restamp(self, first: int, slot: int, generation: int) -> None:
-        """The one-page chain `first` stays with `slot` for its next call, of `generation`."""
-        self._q[self._record(first - 1)] = (generation & 0xFFFF_FFFF) << 32 | USED | slot
+        """The small page `first` stays with `slot` for its next call, of `generation`."""
+        self._q[self._small_words + 2 * (first - 1)] = (
+            (generation & 0xFFFF_FFFF) << 32 | USED | slot
+        )
 
     def give_back_unlinked(self, slot: int) -> int:
         """Free the answer pages of `slot`, whose handler died before it stored the answer word.
@@ -134,9 +137,8 @@ class PagePool:
     def write(self, place: int, body: bytes) -> None:
         """Copy `body` to `place`; its chain is long enough."""
         first, offset, length = (place & 0xFFFF_FFFF) - 1, place >> 32, len(body)
-        start, size = self._start(first)
-        if offset + length <= size:
-            at = start + offset
+        if first < self._small_count and offset + length <= SMALL_PAGE:
+            at = self._small_base + first * SMALL_PAGE + offset
             self._bytes[at : at + length] = body
             return
         view, done = memoryview(body), 0
@@ -144,13 +146,24 @@ class PagePool:
             self._bytes[start : start + part] = view[done : done + part]
             done += part
 
+    def write_beside(self, request: int, body: bytes) -> int:
+        """Copy `body` behind a request (`length << 32 | place`) in its only page: its place; 0 if
+        it does not fit there."""
+        page = request & 0xFFFF_FFFF
+        offset = (request >> 32) + BESIDE_ALIGNMENT - 1 & -BESIDE_ALIGNMENT
+        end = offset + len(body)
+        if end > SMALL_PAGE or page > self._small_count:
+            return 0
+        at = self._small_base + (page - 1) * SMALL_PAGE
+        self._bytes[at + offset : at + end] = body
+        return offset << 32 | page
+
     def read(self, place: int, length: int) -> bytes:
         """The `length` bytes at `place`, copied out."""
         first, offset = (place & 0xFFFF_FFFF) - 1, place >> 32
-        start, size = self._start(first)
-        if offset + length <= size:
-            at = start + offset
-            return bytes(self._bytes[at : at + length])
+        if first < self._small_count and offset + length <= SMALL_PAGE:
+            at = self._small_base + first * SMALL_PAGE + offset
+            return self._bytes[at : at + length].tobytes()
         body, done = bytearray(length), 0
         for start, part in self._parts(first, offset, length):
             body[done : done + part] = self._bytes[start : start + part]

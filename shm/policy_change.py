@@ -21,10 +21,13 @@ import time
 from typing import TYPE_CHECKING
 
 from . import states
+from .budgets import PAID
 from .heaps import W_CHILD
-from .layout import MAX_LEVELS, SLOT, word_of
+from .held import FIRST
+from .layout import GROUP_SHIFT, SLOT, word_of
 from .policy import QueuePolicy
 from .rings import SLOT_WORDS, W_CALL, W_SEQ, W_TURN
+from .slot_limiters import W_BUDGET, W_HELD_BY, W_LIMITERS
 from .states import HELD
 
 if TYPE_CHECKING:
@@ -67,49 +70,58 @@ class PolicyChange:
         table, moved = self._table, 0
         with table.queue_lock:
             policy = table.load_policy()
-            for level in range(policy.levels, table.geometry.levels):
-                while moved < self.batch and (slot := table.rings.first_of_level(level)) >= 0:
-                    self._move(policy, slot, level)
-                    moved += 1
-            if moved < self.batch:
-                moved += self._move_held(policy.levels - 1, self.batch - moved)
+            for draws in table.group_draws:
+                for level in range(draws.base + policy.levels, draws.lane0):
+                    while moved < self.batch and (slot := table.rings.first_of_level(level)) >= 0:
+                        self._move(policy, slot, level)
+                        moved += 1
+                if moved < self.batch:
+                    lowest = draws.base + policy.levels - 1
+                    moved += self._move_held(lowest, draws.lane0, self.batch - moved)
         return moved
 
     def _move(self, policy: QueuePolicy, slot: int, level: int) -> None:
-        """One call that waits arrives at the lowest level."""
-        table, q, lowest = self._table, self._table.q, policy.levels - 1
+        """One call that waits arrives at the lowest level of its group."""
+        table, q = self._table, self._table.q
+        lowest = (level >> GROUP_SHIFT << GROUP_SHIFT) + policy.levels - 1
         own = table.slot0 + slot * SLOT_WORDS
         cls = q[own + W_CALL] >> states.CLASS_SHIFT & 1
+        # It is the first of its level: the next look for that begins here, and finds it at once.
+        table.rings.reach(level, q[own + W_TURN] - table.rings.lead_of(level, cls))
         table.rings.unlink(level, cls, slot)
         turn, seq = self._turn(policy, own, lowest), q[table.seq_word]
-        q[own + W_SEQ], q[own + W_TURN], q[own + W_CHILD] = seq, turn, turn
+        q[own + W_CHILD] = turn
+        turn += table.rings.lead_of(lowest, cls)
+        q[own + W_SEQ], q[own + W_TURN] = seq, turn
         q[table.seq_word] = seq + 1
         q[own] = q[own] & ~_LEVEL | lowest << states.LEVEL_SHIFT  # <- moved here
         table.rings.append(lowest, cls, turn, slot)
+        if q[own + W_LIMITERS] and q[own + W_HELD_BY]:
+            table.held.moved_opened(level, lowest)
 
     def _turn(self, policy: QueuePolicy, own: int, level: int) -> int:
-        """That of a call which arrives now, as in `CallTable._queue`."""
+        """That of a call which arrives now, as in `Offers`, by the level's count."""
         table, q = self._table, self._table.q
-        turn = q[table.rings.turn_word + level]
         if not policy.in_turn:
+            turn = q[table.rings.turn_word + level]
             return max(turn, q[table.arrival_turn_word + level])
-        last = table.last_turn0 + (q[own + W_PRINCIPAL] & 0xFFFF_FFFF) * MAX_LEVELS + level
-        turn = min(max(turn, q[last] + 1), turn + table.rings.turns - 1)
-        q[last] = turn
-        return turn
+        cls = q[own + W_CALL] >> states.CLASS_SHIFT & 1
+        return table.turns.after_last(q[own + W_PRINCIPAL] & 0xFFFF_FFFF, level, cls)
 
-    def _move_held(self, lowest: int, most: int) -> int:
-        """Calls that limiters hold stay held; they will open on the lowest level."""
+    def _move_held(self, lowest: int, lane0: int, most: int) -> int:
+        """Calls that limiters hold on levels between stay held; they will open on the lowest."""
         table, q = self._table, self._table.q
         counts = table.held.level_held_word
-        if not any(q[counts + lowest + 1 : counts + table.geometry.levels]):
+        if not any(q[counts + lowest + 1 : counts + lane0]):
             return 0
         held = table.recovery.slots_in(HELD)
         levels = table.rings.levels_of(held)
-        slots = held[(levels > lowest) & (levels < table.geometry.levels)][:most].tolist()
+        slots = held[(levels > lowest) & (levels < lane0)][:most].tolist()
         for slot in slots:
             own = table.slot0 + slot * SLOT_WORDS
             level = q[own] >> states.LEVEL_SHIFT & states.LEVEL_MASK
-            table.held.move(slot, level, lowest, q[table.rings.turn_word + lowest])
+            is_paid = q[own + W_BUDGET] & PAID
+            turn = FIRST if is_paid else q[table.rings.turn_word + lowest]
+            table.held.move(slot, level, lowest, turn)
             q[own] = q[own] & ~_LEVEL | lowest << states.LEVEL_SHIFT  # <- moved here
         return len(slots)

@@ -42,6 +42,17 @@ class ProcessRow:
     def __setitem__(self, field: str, value: int) -> None:
         self._q[self._base + _P[field]] = value
 
+    @property
+    def is_vacant(self) -> bool:
+        """Whether nobody is to be there: a handler's place that is kept for a successor."""
+        return bool(self["leaving"]) and not self["pid"]
+
+    @property
+    def begun(self) -> tuple[int, int]:
+        """(slot, its generation) of the call that a handler has begun; slot -1: of none."""
+        current = self["current"]
+        return (current & 0xFFFF_FFFF) - 1, current >> 32
+
     def word(self, field: str) -> int:
         """The index of `field` in the segment's words, for loops that store it often."""
         return self._base + _P[field]
@@ -51,13 +62,30 @@ class ProcessRow:
         self["incarnation"] += 1
         for field in ("pid", "current", "current_deadline_ns", "sleeping", "connections", "handed"):
             self[field] = 0
-        self["quiet"] = 0
+        self["quiet"] = self["leaving"] = self["serving"] = 0
         self["status"] = states.Life.STARTING
         self["started_ns"] = self["beat_ns"] = now_ns
 
     def enter(self) -> None:
         """This process has the index from now on."""
         self["pid"] = os.getpid()
+
+
+class Generation:
+    """Which code of the service all handlers have; the supervisor stores it.
+
+    A handler of a later one may be at work already: the others do not know what is new in it.
+    """
+
+    def __init__(self, segment: Segment) -> None:
+        self._q = segment.q
+        self._word = segment.word(segment.layout.header, HEADER, "generation")
+
+    def get(self) -> int:
+        return self._q[self._word]
+
+    def set(self, generation: int) -> None:
+        self._q[self._word] = generation
 
 
 class LoggedLevel:
@@ -85,6 +113,11 @@ class ServerPhase:
 
     def get(self) -> states.Phase:
         return states.Phase(self._q[self._phase])
+
+    @property
+    def since_ns(self) -> int:
+        """When it was entered."""
+        return self._q[self._since]
 
     def reached(self, phase: states.Phase) -> bool:
         """Whether the server is in `phase` or in a later one."""

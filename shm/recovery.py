@@ -14,12 +14,14 @@ import numpy as np
 
 from . import states
 from .audit import audit
-from .budgets import AGAIN, W_BUDGET, W_CLAIMED
+from .budgets import AGAIN, W_CLAIMED
+from .handler_bits import rebuild_bits
 from .heaps import W_CHILD
-from .held import LIMITER_SLOT_WORDS, W_LIMITERS
-from .layout import IDENTITY, MAX_LEVELS, PROCESS, SLOT, WORD, word_of
+from .joint import began_with
+from .layout import GROUP_SHIFT, IDENTITY, PROCESS, SLOT, WORD, word_of
 from .rings import SLOT_WORDS, W_CALL, W_SEQ, W_TURN, Slots
 from .settlement import redo
+from .slot_limiters import W_BUDGET, W_LIMITERS, clear, look_closer
 from .states import ABANDONED, DONE, HELD, QUEUED, RUNNING
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ class Recovery:
             layout.identities, g.identities * IDENTITY_WORDS
         ).reshape(-1, IDENTITY_WORDS)[:, word_of(IDENTITY, "waiting")]
         self._process0 = layout.processes // WORD
+        size = g.identities * g.groups if g.groups > 1 else 0
+        self.group_waiting = table.segment.words(layout.group_waiting, size).reshape(-1, g.groups)
 
     # -- rebuilding ------------------------------------------------------------------------------
 
@@ -53,33 +57,48 @@ class Recovery:
         self._move_to_lowest(policy.levels)
         queued, held = self.slots_in(QUEUED), self.slots_in(HELD)
         table.rings.rebuild(queued, policy.in_turn)
-        table.budgets.rebuild(queued, self.claimed())
+        table.rings.rebuild_held(held)
+        table.budgets.rebuild(queued, self._levels(queued), held, self.claimed())
         table.held.rebuild(held, self._levels(held))
-        q[table.waiting_word] = len(queued)
+        groups = self._levels(queued) >> GROUP_SHIFT
+        for group, draws in enumerate(table.group_draws):
+            q[draws.gathering_word] = 0
+            q[draws.waiting_word] = int((groups == group).sum())
         waiting = np.concatenate((queued, held))
+        table.backlogs.rebuild(waiting)
         rows = (self._words[waiting, W_PRINCIPAL] & np.uint64(0xFFFF_FFFF)).astype(np.intp)
         self.principal_waiting[:] = np.bincount(rows, minlength=len(self.principal_waiting)).astype(
             np.uint64
         )
+        for group in range(self.group_waiting.shape[1] if len(self.group_waiting) else 0):
+            mine = rows[self._levels(waiting) >> GROUP_SHIFT == group]
+            counts = np.bincount(mine, minlength=len(self.group_waiting))
+            self.group_waiting[:, group] = counts.astype(np.uint64)
         self._clamp(policy.weights, waiting)
 
     def _move_to_lowest(self, levels: int) -> None:
-        """Calls that wait on a level that is no more go to the lowest one, as many turns ahead."""
+        """Calls that wait on a level that is no more go to the lowest one of their group, as many
+        turns ahead."""
         for state in (QUEUED, HELD):
             for slot in self.slots_in(state).tolist():
                 own = self.table.slot0 + slot * SLOT_WORDS
                 level = self.table.q[own] >> states.LEVEL_SHIFT & states.LEVEL_MASK
-                if levels <= level < self.table.geometry.levels:
-                    self._move(own, level, levels - 1)
+                base = level >> GROUP_SHIFT << GROUP_SHIFT
+                if levels <= level - base < self.table.geometry.levels:
+                    self._move(own, level, base + levels - 1)
 
     def _move(self, own: int, level: int, lowest: int) -> None:
-        q, turns = self.table.q, self.table.rings.turn_word
-        ahead = max(0, q[own + W_TURN] - q[turns + level])
-        turn = q[turns + lowest] + min(ahead, self.table.rings.turns - 1)
+        q, rings, callers = self.table.q, self.table.rings, self.table.turns
+        cls = q[own + W_CALL] >> states.CLASS_SHIFT & 1
+        waits = q[own] & states.STATE_MASK == QUEUED  # and has a place in its ring
+        ahead = q[own + W_TURN] - q[rings.turn_word + level]
+        ahead = max(0, ahead - rings.lead_of(level, cls) if waits else ahead)
+        turn = q[rings.turn_word + lowest] + min(ahead, rings.turns - 1)
         row = q[own + W_PRINCIPAL] & 0xFFFF_FFFF
-        last = self.table.last_turn0 + row * MAX_LEVELS + lowest
-        q[last] = max(q[last], turn)  # its later calls come behind
-        q[own + W_TURN] = q[own + W_CHILD] = turn
+        # Its later calls come behind.
+        callers.note(row, lowest, cls, max(callers.last(row, lowest), turn))
+        q[own + W_CHILD] = turn
+        q[own + W_TURN] = turn + rings.lead_of(lowest, cls) if waits else turn
         cleared = q[own] & ~(states.LEVEL_MASK << states.LEVEL_SHIFT)
         q[own] = cleared | lowest << states.LEVEL_SHIFT  # <- moved here
 
@@ -89,17 +108,16 @@ class Recovery:
         if len(waiting):
             newest = int(self._words[waiting, W_SEQ].max())
             q[table.seq_word] = max(q[table.seq_word], newest + 1)
-        for handler in range(table.geometry.handlers):
-            # A spurious wake harms nobody, a lost one does.
-            q[table.idle_word + (handler >> 6)] |= 1 << (handler & 63)
+        rebuild_bits(table, self.claimed())
 
     def clamp_cursor(self, weights: tuple[int, ...]) -> None:
-        """The multiplexer's cursor stays on a level that there is, with no more than its weight."""
-        draws, q = self.table.draws, self.table.q
-        q[draws.cursor_word] %= len(weights)
-        weight = weights[q[draws.cursor_word]]
-        if not 1 <= q[draws.credit_word] <= weight:
-            q[draws.credit_word] = weight
+        """Each cursor stays on a level that there is, with no more than its weight."""
+        q, express = self.table.q, (each.draws for each in self.table.express if each)
+        for draws in (*self.table.group_draws, *express):
+            q[draws.cursor_word] %= len(weights)
+            weight = weights[q[draws.cursor_word]]
+            if not 1 <= q[draws.credit_word] <= weight:
+                q[draws.credit_word] = weight
 
     def rebuild_answers(self, reader: int) -> None:
         """The answer ring of `reader`: its DONE slots."""
@@ -128,23 +146,27 @@ class Recovery:
         table = self.table
         self.touch_locks()
         redo(table.segment, table.geometry.readers + handler)
-        claimed = self._claimed_by(handler)
+        claimed = self.claimed_by(handler)
         self._free_answer_pages(claimed)
         outcomes: dict[str, list[int]] = {"answered": [], "died": [], "requeued": []}
-        index = table.geometry.readers + handler
-        current = table.q[self._process0 + index * (PROCESS.itemsize // WORD) + W_CURRENT]
-        for slot in claimed:
-            reader = slot // table.slots_per_reader
+        current = self._current(handler)
+        together = max(1, len(self.began(handler)))
+        for reader in range(table.geometry.readers):
+            slots = [slot for slot in claimed if slot // table.slots_per_reader == reader]
+            if not slots:
+                continue
             with table.answer_locks[reader]:
-                self._settle_budget(current, slot, now_ns)
-                outcome = self._settle(current, reader, slot)
-            outcomes[outcome].append(slot)
+                for slot in slots:
+                    self._settle_budget(current, slot, now_ns, together)
+                    outcomes[self._settle(current, reader, slot)].append(slot)
+                self._requeue([slot for slot in slots if slot in outcomes["requeued"]], current)
         with table.queue_lock:
             self.rebuild_queue()
             table.q[table.idle_word + (handler >> 6)] &= ~(1 << (handler & 63))
+            table.q[table.taken_word + (handler >> 6)] |= 1 << (handler & 63)
         return outcomes
 
-    def _claimed_by(self, handler: int) -> list[int]:
+    def claimed_by(self, handler: int) -> list[int]:
         """The slots that the dead `handler` owns: nobody but the janitor moves them on."""
         owners = self._words[:, 0] >> np.uint64(states.OWNER_SHIFT) & np.uint64(states.OWNER_MASK)
         both = self.claimed()
@@ -159,8 +181,28 @@ class Recovery:
             if not is_complete(self.table.q[own + W_ANSWER], generation):
                 self.table.pages.give_back_unlinked(slot)
 
-    def _settle_budget(self, current: int, slot: int, now_ns: int) -> None:
-        """What it was charged stays; what it has used more than that is added."""
+    def began(self, handler: int) -> list[int]:
+        """The calls of the dead `handler` that had begun: one, or all of a joint run; their slots.
+
+        Those whose answers are complete are among them until they are settled.
+        """
+        current = self._current(handler)
+        return [slot for slot in self.claimed_by(handler) if self._began(current, slot)]
+
+    def _current(self, handler: int) -> int:
+        index = self.table.geometry.readers + handler
+        return self.table.q[self._process0 + index * (PROCESS.itemsize // WORD) + W_CURRENT]
+
+    def _began(self, current: int, slot: int) -> bool:
+        q, own = self.table.q, self.table.slot0 + slot * SLOT_WORDS
+        alone = current == q[own] >> states.GENERATION_SHIFT << 32 | slot + 1
+        return alone or began_with(q, own, current)
+
+    def _settle_budget(self, current: int, slot: int, now_ns: int, together: int) -> None:
+        """What it was charged stays; what it has used more than that is added.
+
+        It ran with others, `together` in all: its part of the time.
+        """
         q, own = self.table.q, self.table.slot0 + slot * SLOT_WORDS
         if not q[own + W_BUDGET] or not q[own + W_LIMITERS]:
             return
@@ -168,10 +210,10 @@ class Recovery:
         us = answer = 0
         if is_complete(word, generation):
             us, answer = q[own + W_SPENT] // 1000, word >> 8 & 0xFFFF_FFFF
-        elif current == generation << 32 | slot + 1:
-            us = max(0, now_ns - q[own + W_CLAIMED]) // 1000
+        elif self._began(current, slot):
+            us = max(0, now_ns - q[own + W_CLAIMED]) // 1000 // together
         with self.table.queue_lock:
-            self.table.budgets.settle_dead(own, us, answer, now_ns)
+            self.table.settling.settle_dead(own, us, answer, now_ns)
 
     def _settle(self, current: int, reader: int, slot: int) -> str:
         table, q = self.table, self.table.q
@@ -182,22 +224,30 @@ class Recovery:
             table.answer_locked(reader, slot)
             return "answered"
         attempts = word >> states.ATTEMPT_SHIFT & states.ATTEMPT_MASK
-        began = current == generation << 32 | slot + 1
+        began = self._began(current, slot)
         again = q[own + W_CALL] >> states.FLAGS_SHIFT & states.IDEMPOTENT
         if state == RUNNING and not (began and not (again and attempts + 1 < states.MAX_ATTEMPTS)):
-            self._requeue(own, word, attempts + began)
             return "requeued"
         q[own + W_ANSWER] = states.answer_word(states.Status.DIED, 0, generation)
         table.answer_locked(reader, slot)
         return "died"
 
-    def _requeue(self, own: int, word: int, attempts: int) -> None:
-        """RUNNING -> QUEUED; `reap_handler` rebuilds the rings, which gives it its old place."""
-        kept = states.GENERATIONS | states.LEVEL_MASK << states.LEVEL_SHIFT
-        nobody = states.NOBODY << states.OWNER_SHIFT
+    def _requeue(self, slots: list[int], current: int) -> None:
+        """RUNNING -> QUEUED; the rebuild gives each its old place (their answer lock held)."""
+        if not slots:
+            return
+        q, kept = self.table.q, states.GENERATIONS | states.LEVEL_MASK << states.LEVEL_SHIFT
+        nobody = states.NOBODYS
         with self.table.queue_lock:
-            self.table.q[own + W_BUDGET] = AGAIN
-            self.table.q[own] = word & kept | QUEUED | nobody | attempts << states.ATTEMPT_SHIFT
+            for slot in slots:
+                own = self.table.slot0 + slot * SLOT_WORDS
+                word = q[own]
+                attempts = word >> states.ATTEMPT_SHIFT & states.ATTEMPT_MASK
+                attempts += self._began(current, slot)
+                if q[own + W_LIMITERS]:
+                    look_closer(q, own)
+                    q[own + W_BUDGET] = AGAIN
+                q[own] = word & kept | QUEUED | nobody | attempts << states.ATTEMPT_SHIFT
             self.rebuild_queue()
 
     def reap_reader(self, reader: int) -> Counter[str]:
@@ -218,8 +268,8 @@ class Recovery:
                 if state == RUNNING:
                     q[own] = q[own] & ~states.STATE_MASK | ABANDONED
                 elif state != ABANDONED:
-                    self._words[slot, W_LIMITERS : W_LIMITERS + LIMITER_SLOT_WORDS] = 0
                     table.release(slot, step=2)
+                    clear(q, own)
             self.rebuild_queue()
             self.rebuild_answers(reader)
         with table.pages.lock:

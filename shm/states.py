@@ -8,7 +8,7 @@
            the claim HELD               QUEUED, HELD -- withdraw --> FREE
 
     | change                        | made by                    | under                   |
-    | FREE -> QUEUED                | the slot's reader          | queue lock              |
+    | FREE -> QUEUED, HELD          | the slot's reader          | queue lock              |
     | QUEUED <-> HELD               | any handler                | queue lock              |
     | QUEUED -> RUNNING             | a handler                  | queue lock              |
     | RUNNING, ABANDONED -> DONE    | its handler; the janitor   | the reader's answer lock|
@@ -40,6 +40,7 @@ ATTEMPT_SHIFT, ATTEMPT_MASK = 28, 0xF
 GENERATION_SHIFT = 32
 GENERATIONS = 0xFFFF_FFFF_0000_0000  # the generation's place in the word
 NOBODY = 0xFFF
+NOBODYS = NOBODY << OWNER_SHIFT
 
 # The `call` word: method, class, flags, the level that the scheduler chose.
 CLASS_SHIFT, FLAGS_SHIFT, SCHEDULED_SHIFT = 32, 40, 48
@@ -49,6 +50,7 @@ NOTIFICATION = 4  # nobody waits for the answer
 WITH_META = (
     8  # the request begins with META_LENGTH and that much JSON: context, traceparent, attempt
 )
+TOGETHER = 16  # its method serves many calls at once: of the LONG class, as it waits for more
 META_LENGTH = 2  # bytes, big-endian
 
 MAX_ATTEMPTS = 3
@@ -64,6 +66,7 @@ class Status(enum.IntEnum):
     EXPIRED = 5  # its deadline passed before it began; no body
     NO_ROOM = 6  # it ran, but no payload page was left for the answer; no body
     TOO_LARGE = 7  # it ran, but the answer exceeds the limit; no body
+    THROTTLED = 8  # a limiter blocks it, and holds as many as it may; it did not run; no body
 
 
 class Phase(enum.IntEnum):
@@ -97,7 +100,7 @@ def state_word(
     )
 
 
-def call_word(method: int, *, cls: int = LONG, flags: int = 0, level: int = 0) -> int:
+def call_word(method: int, cls: int = LONG, flags: int = 0, level: int = 0) -> int:
     """One `call` word from its parts; `level` is the scheduler's, before any overflow."""
     return method | cls << CLASS_SHIFT | flags << FLAGS_SHIFT | level << SCHEDULED_SHIFT
 
