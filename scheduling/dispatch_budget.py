@@ -14,7 +14,7 @@ gives away what others used; what it lacked is charged to the period of the sett
 
 Two kinds of calls pass the gates: the items of a batch whose head was charged, and calls of a queue
 without a backlog, if those are not limited (`dispatch_settings.py`). They too wait where only a
-running call's end makes room.
+running call's end makes room; and the latter where a level is blocked.
 
 Differs from Pulsar: charged with the decision, not after delivery, so that concurrent readers
 cannot all spend the same quota.
@@ -29,7 +29,7 @@ from .dispatch_counters import DEFAULT_MOST_CALLERS, Counters
 from .dispatch_estimates import MethodEstimate
 from .dispatch_limiter import SETTLES_NS, Limiter
 from .dispatch_policies import Policies
-from .dispatch_rate import MOST_LIMIT
+from .dispatch_rate import MOST_LIMIT, NEVER_NS
 from .dispatch_settings import DispatchSettings
 
 
@@ -106,7 +106,8 @@ class DispatchBudget:
     def try_take_free(self, method: str, caller: str, now_ns: int) -> Charge | None:
         """A call of a queue without a backlog: nothing is charged, now or at its end."""
         levels = self.counters.of(method, caller, now_ns)
-        if self._waits_for_an_end(method, levels):
+        blocked = any(one.opens_ns(now_ns) >= NEVER_NS for one in levels)
+        if blocked or self._waits_for_an_end(method, levels):
             return None
         return self._begun(Charge(method, 0, Use(), levels, ()))
 
