@@ -6,20 +6,24 @@ framed, the message itself: then everything is decoded, run in order and answere
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 import gc
 import itertools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
 
 from ..scheduling.cost import CostRules
 from ..shm import states
 from ..shm.deadlines import method_timeout_ns
 from ..shm.layout import SLOT, word_of
 from ..shm.shared import Shared
-from ..shm.states import Status
+from ..shm.states import ATTEMPT_MASK, ATTEMPT_SHIFT, LEVEL_MASK, LEVEL_SHIFT, Status
 from . import context
+from .batch_invoke import invoke_together
 from .context import Call, Worker
 from .envelope import Meta, Request, take_carried
 from .errors import RpcError, deadline_exceeded, error_object
@@ -30,9 +34,15 @@ log = logging.getLogger("faircall.handler")
 
 _S = {name: word_of(SLOT, name) for name in SLOT.names or ()}
 _CALL, _REQUEST, _ARRIVED = _S["call"], _S["request"], _S["arrived_ns"]
+_CLAIMED = _S["claimed_ns"]
 _IDENTITY, _PRINCIPAL = _S["identity"], _S["principal"]
+_RESULT, _ERROR = int(Status.RESULT), int(Status.ERROR)
+_UNDECODED = states.UNDECODED << states.FLAGS_SHIFT  # in a `call` word
+_NOTIFICATION = states.NOTIFICATION << states.FLAGS_SHIFT
+_WITH_META = states.WITH_META << states.FLAGS_SHIFT
 _MAX_NAMES = 10_000  # of users that are remembered
 _COUNTED = CostRules()
+_Answers = TypeVar("_Answers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,51 +79,92 @@ class CallRunner:
         self._limits, self._clock = limits, clock
         self._q, self._pages = shared.segment.q, shared.pages
         self._names, self._columns = shared.names, shared.columns
-        self._counts_as = shared.table.counts_as
+        self._levels = [shared.table.counts_as(level) for level in range(LEVEL_MASK + 1)]
         self._method_names: dict[int, str] = {}
         self._user_names: dict[int, str] = {}
         self.call = Call()
         self.timed = not limits.costs.counts_on_arrival
         self._item_cost = int(limits.costs.counts)
+        self._invoke = functools.partial(
+            invoke, service, log_traceback=self._log_traceback, too_late=self._too_late
+        )
 
     def run(self, own: int, token: int, deadline_ns: int) -> tuple[int, bytes]:
         """Run the call whose slot's words begin at `own`, and whose state word is `token`."""
-        q = self._q
         self._own = own
-        word, request = q[own + _CALL], q[own + _REQUEST]
+        call, body = self._read(own, token, deadline_ns)
+        self.call = call
+        word = self._q[own + _CALL]
+        if word & _UNDECODED:
+            return Status.MESSAGE, self._run_message(own, call, body)
+        answer = self._user_code(call, self._invoke, call.method, body)
+        return _RESULT if answer.ok else _ERROR, b"" if word & _NOTIFICATION else answer.body
+
+    def run_together(self, members: Sequence[tuple[int, int, int]]) -> list[tuple[int, bytes]]:
+        """Run calls of one method at once: (own, token, deadline) each, as for `run`.
+
+        `call` stands for all of them; its `calls` have their parts of its times.
+        """
+        self._own = members[0][0]
+        read = [self._read(*member) for member in members]
+        calls = tuple(call for call, _ in read)
+        self.call = together = Call(
+            method=calls[0].method,
+            user=calls[0].user if len({call.user for call in calls}) == 1 else "",
+            deadline_ns=max(call.deadline_ns for call in calls),
+            level=min(call.level for call in calls),
+            worker=self._worker,
+            is_abandoned=lambda: all(call.is_abandoned() for call in calls if call.is_abandoned),
+            clock=self._clock,
+            claimed_ns=calls[0].claimed_ns,
+            chain=tuple(dict.fromkeys(server for call in calls for server in call.chain)),
+            calls=calls,
+        )
+        answers = self._user_code(
+            together,
+            invoke_together,
+            self._service.methods[together.method],
+            read,
+            interceptors=self._service.interceptors,
+            log_traceback=self._log_traceback,
+            too_late=self._too_late,
+        )
+        together.share_phases()
+        silent = [self._q[own + _CALL] & _NOTIFICATION for own, _, _ in members]
+        return [
+            (_RESULT if answer.ok else _ERROR, b"" if unasked else answer.body)
+            for answer, unasked in zip(answers, silent, strict=True)
+        ]
+
+    def _read(self, own: int, token: int, deadline_ns: int) -> tuple[Call, bytes]:
+        """A call, and its params or its message."""
+        q = self._q
+        word, request, principal = q[own + _CALL], q[own + _REQUEST], q[own + _PRINCIPAL]
         body = self._pages.read(request & 0xFFFF_FFFF, request >> 32)
-        self.call = call = Call(
+        call = Call(
             method=self._method_names.get(word & 0xFFFF_FFFF) or self._name_method(word),
-            user=self._user_names.get(q[own + _PRINCIPAL]) or self._name_user(q[own + _PRINCIPAL]),
+            user=self._user_names.get(principal) or self._name_user(principal),
             deadline_ns=deadline_ns,
-            level=self._counts_as(token >> states.LEVEL_SHIFT & states.LEVEL_MASK),
-            attempt=token >> states.ATTEMPT_SHIFT & states.ATTEMPT_MASK,
+            claimed_ns=q[own + _CLAIMED],
+            level=self._levels[token >> LEVEL_SHIFT & LEVEL_MASK],
+            attempt=token >> ATTEMPT_SHIFT & ATTEMPT_MASK,
             worker=self._worker,
             is_abandoned=lambda: q[own] != token,
             clock=self._clock,
         )
-        flags = word >> states.FLAGS_SHIFT & 0xFF
-        if flags & states.WITH_META:
+        if word & _WITH_META:
             body = _take_meta(call, body)
-        if flags & states.UNDECODED:
-            return Status.MESSAGE, self._run_message(own, call, body)
-        answer = self._invoke(call, body)
-        status = Status.RESULT if answer.ok else Status.ERROR
-        return status, b"" if flags & states.NOTIFICATION else answer.body
+        return call, body
 
-    def _invoke(self, call: Call, params: bytes) -> Answer:
-        """User code: with garbage collection, and without any lock."""
+    def _user_code(
+        self, call: Call, code: Callable[..., _Answers], *arguments: Any, **named: Any
+    ) -> _Answers:
+        """With garbage collection, and without any lock."""
         context.enter(call)
         began_ns = self._clock() if self.timed else 0
         gc.enable()
         try:
-            return invoke(
-                self._service,
-                call.method,
-                params,
-                log_traceback=self._log_traceback,
-                too_late=self._too_late,
-            )
+            return code(*arguments, **named)
         finally:
             gc.disable()
             context.leave()
@@ -127,7 +178,7 @@ class CallRunner:
         def run(request: Request) -> Answer:
             if next(calls):
                 self._columns.charge(self._index, identity, self._item_cost)
-            item = dataclasses.replace(
+            item = msgspec.structs.replace(
                 call, method=request.method, wait_ns=0, shared_ns=0, exclusive_ns=0,
                 processing_ns=0, reported_ns=None,
             )  # fmt: skip
@@ -139,7 +190,7 @@ class CallRunner:
             except RpcError as error:
                 return Answer(False, error_object(error.code))
             try:
-                return self._invoke(item, request.params)
+                return self._user_code(item, self._invoke, item.method, request.params)
             finally:
                 call.add_phases_of(item)
 
@@ -194,5 +245,6 @@ def _take_meta(call: Call, body: bytes) -> bytes:
 def _apply_meta(call: Call, meta: Meta) -> None:
     call.context = meta.caller_context or call.context
     call.traceparent = meta.traceparent or call.traceparent
+    call.chain = meta.chain or call.chain
     if meta.attempt:
         call.attempt = meta.attempt

@@ -11,9 +11,12 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Protocol
+
+import msgspec
+from msgspec import Struct
 
 from ..scheduling.cost import Phase
 from .errors import CallCancelled, DeadlineExceeded
@@ -22,31 +25,42 @@ _Phase = Literal["shared_ns", "exclusive_ns"]
 _LOCK_PHASES = {"lockwait": "wait_ns", "lockshared": "shared_ns", "lockexclusive": "exclusive_ns"}
 
 
+DEFAULT_GROUP = "default"  # of handlers: that of all methods which are of no other
+
+
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """This handler process: `index` counts from 0; a replacement takes the dead one's index."""
+    """This handler process: `index` counts from 0 within its `group` (`[handlers.<group>]`, or
+    "default"); a replacement takes the dead one's index."""
 
     index: int = 0
+    group: str = DEFAULT_GROUP
 
 
-@dataclass(slots=True, kw_only=True)
-class Call:
+class Call(Struct, kw_only=True):
     """One running call.  Times are monotonic ns; `deadline_ns` 0 means that there is no deadline.
+    `chain` are the servers that wait for it, where a function of theirs made it.
 
+    `claimed_ns` is when a handler claimed it, by which limiters count it; 0 without a server.
     `wait_ns`, `shared_ns` and `exclusive_ns` add up what the method spent waiting for and holding
     locks that it took through `lock_shared` and `lock_exclusive`: the cost phases of Hadoop's
     ProcessingDetails (LOCKWAIT, LOCKSHARED, LOCKEXCLUSIVE). `reported_ns` are times of the other
     phases that it reported by hand; `processing_ns` is the time in the method, once it has ended.
+
+    Of a method that serves many calls at once `calls` are these, and this one stands for them all:
+    its deadline is the last of theirs, and it is abandoned when they all are.
     """
 
     method: str = ""
     user: str = ""
     context: str | None = None
     deadline_ns: int = 0
+    claimed_ns: int = 0
     level: int = 0
     attempt: int = 0
     traceparent: str | None = None
-    worker: Worker = field(default_factory=Worker)
+    chain: tuple[str, ...] = ()
+    worker: Worker = msgspec.field(default_factory=Worker)
     is_abandoned: Callable[[], bool] | None = None
     clock: Callable[[], int] = time.monotonic_ns
     wait_ns: int = 0
@@ -54,6 +68,7 @@ class Call:
     exclusive_ns: int = 0
     reported_ns: dict[Phase, int] | None = None
     processing_ns: int = 0
+    calls: tuple[Call, ...] = ()
 
     def remaining(self) -> float:
         """Seconds until the deadline, never below 0; infinite without one."""
@@ -101,6 +116,17 @@ class Call:
             self.reported_ns = {}
         self.reported_ns[known] = self.reported_ns.get(known, 0) + spent_ns
 
+    def share_phases(self) -> None:
+        """Each of `calls` has had its part of the time; what does not divide goes to the first."""
+        for name in ("wait_ns", "shared_ns", "exclusive_ns", "processing_ns"):
+            for call, part in zip(
+                self.calls, parts(getattr(self, name), len(self.calls)), strict=True
+            ):
+                setattr(call, name, part)
+        for phase, spent_ns in (self.reported_ns or {}).items():
+            for call, part in zip(self.calls, parts(spent_ns, len(self.calls)), strict=True):
+                call.report(phase.name, part)
+
     def add_phases_of(self, other: Call) -> None:
         """`other` was a part of this call: an item of the same message."""
         self.wait_ns += other.wait_ns
@@ -109,6 +135,12 @@ class Call:
         self.processing_ns += other.processing_ns
         for phase, spent_ns in (other.reported_ns or {}).items():
             self.report(phase.name, spent_ns)
+
+
+def parts(whole: int, count: int) -> list[int]:
+    """`whole` as the sum of `count` integers that are alike; the first has the remainder, too."""
+    part, rest = divmod(whole, count)
+    return [part + rest] + [part] * (count - 1)
 
 
 class _Acquirable(Protocol):

@@ -29,18 +29,26 @@ from .nesting import has_more_items_than, is_deeper_than
 MAX_BATCH: Final = 1000
 MAX_DEPTH: Final = 200
 MAX_ID_BYTES: Final = 256
+MAX_CHAIN: Final = 32  # calls that wait for one another
 
 _NULL: Final = b"null"
+_BATCH_STARTS: Final = (b"[", b" ", b"\t", b"\r", b"\n")
 _ID_STARTS: Final = frozenset(b'"-0123456789n')
 
 
 class Meta(Struct, frozen=True, gc=False):
-    """The "meta" member that faircall adds to a request; None where the caller left one out."""
+    """The "meta" member that faircall adds to a request; None where the caller left one out.
+
+    `chain`: the servers that wait for this call, as a function of theirs made it, the outermost
+    first; `for_user`: for whom that is, which counts if the peer is trusted and is ignored if not.
+    """
 
     timeout_ms: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None
     caller_context: str | None = None
     attempt: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None = None
     traceparent: str | None = None
+    chain: Annotated[tuple[str, ...], msgspec.Meta(max_length=MAX_CHAIN)] = ()
+    for_user: str | None = None
 
 
 class CarriedMeta(Meta, frozen=True, gc=False):
@@ -126,7 +134,7 @@ def decode(
     try:
         if not message.isascii():
             message.decode()
-        if message.lstrip()[:1] == b"[":
+        if message.startswith(_BATCH_STARTS) and message.lstrip()[:1] == b"[":
             return _decode_batch(message, max_batch, max_depth, max_id_bytes)
         return Decoded([_decode_item(message, max_depth, max_id_bytes)], batch=False)
     except UnicodeDecodeError as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import orjson
 from msgspec import Struct
@@ -70,18 +70,34 @@ def invoke(
 
     `too_late` makes the error object of a DeadlineExceeded that says nothing itself.
     """
-    method = service.methods.get(method_name)
+    method = service.methods.get(method_name) or service.find(method_name)
     if method is None:
         return Answer(False, unknown_method(method_name, lambda: service.methods))
     try:
-        result = method.run(params)
-    except RpcError as error:
-        if isinstance(error, DeadlineExceeded) and error.args == (None,):
-            return Answer(False, too_late())
-        return _chosen_error(method_name, error, log_traceback)
+        result = method.run(params, service.interceptors)
     except Exception as error:
-        log_traceback(method_name, error)
-        return _unexpected_error(error, max_error_chars)
+        return failure_of(method_name, error, log_traceback, max_error_chars, too_late)
+    return result_of(method_name, result, log_traceback)
+
+
+def failure_of(
+    method_name: str,
+    error: Exception,
+    log_traceback: LogTraceback,
+    max_error_chars: int,
+    too_late: Callable[[], bytes],
+) -> Answer:
+    """What the method raised; all but an RpcError goes to the log, too."""
+    if isinstance(error, DeadlineExceeded) and error.args == (None,):
+        return Answer(False, too_late())
+    if isinstance(error, RpcError):
+        return _chosen_error(method_name, error, log_traceback)
+    log_traceback(method_name, error)
+    return _unexpected_error(error, max_error_chars)
+
+
+def result_of(method_name: str, result: Any, log_traceback: LogTraceback) -> Answer:
+    """What the method returned, as JSON; an error if it cannot be written."""
     try:
         return Answer(True, results.encode(result))
     except Exception as error:

@@ -22,6 +22,7 @@ DEFAULT_ATTRIBUTE: Final = "service"
 
 def load_service(target: str) -> Service:
     """Imports the module and returns its service, every method ready to be called."""
+    importlib.invalidate_caches()  # of folders, as they were when the daemon started
     where, _, attribute = target.partition(":")
     if not where:
         raise ServiceError(f"{target!r} names no module: write package.module:attribute")

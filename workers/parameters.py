@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import DecodeError, Raw
 
+from .batch_signature import of_one_call
 from .errors import INVALID_PARAMS, RpcError
 from .mismatch import Mismatch, explain
 from .signature import declared_parameters, decoder_of
@@ -40,10 +41,15 @@ class InvalidParams(RpcError):
 
 
 class Parameters:
-    """The parameters of one function; ServiceError if one of them cannot be read from JSON."""
+    """The parameters of one function; ServiceError if one of them cannot be read from JSON.
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    `of_lists`: it serves many calls at once, and these are the parameters of one.
+    """
+
+    def __init__(self, function: Callable[..., Any], *, of_lists: bool = False) -> None:
         declared = declared_parameters(function)
+        if of_lists:
+            declared = of_one_call(function, declared)
         by_position = [p for p in declared if p.kind in _BY_POSITION]
         by_name = [p for p in declared if p.kind in _BY_NAME]
         self._positions = [p.name for p in by_position]
@@ -52,6 +58,7 @@ class Parameters:
         self._never_named = _first_required(declared, Parameter.POSITIONAL_ONLY)
         self._args = _first(declared, Parameter.VAR_POSITIONAL)
         self._kwargs = _first(declared, Parameter.VAR_KEYWORD)
+        self._is_plain = self._only_named is None and self._args is None  # by position
         self._read_array = _struct_reader(by_position, is_array=True, is_open=bool(self._args))
         self._read_object = _struct_reader(by_name, is_array=False, is_open=bool(self._kwargs))
 
@@ -60,6 +67,8 @@ class Parameters:
         try:
             if params[:1] == b"{":
                 return (), self._named(params)
+            if self._is_plain:
+                return _astuple(self._read_array(params or b"[]")), _NOTHING
             return self._positional(params or b"[]"), _NOTHING
         except DecodeError as error:
             raise InvalidParams(explain(str(error), self._positions)) from None

@@ -12,34 +12,53 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Final, TypeVar, overload
 
-from . import eventloop
+import msgspec
+
+from . import eventloop, openrpc
+from .batch_signature import checked, columns
 from .blame import what_was_raised
 from .context import Worker, running_call
 from .errors import ServiceError
 from .hooks import Hook
+from .interceptors import Interceptors
 from .parameters import Arguments, Parameters
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 RESERVED_PREFIXES: Final = ("rpc.", "faircall.")
 MAX_NAME_CHARS: Final = 200
+MAX_BATCH: Final = 1024  # calls of one invocation
+MAX_WITHIN_MS: Final = 1000
 
 
 class Method:
-    """One function under its wire name; `timeout_s` None leaves it to the server's setting."""
+    """One function under its wire name; `timeout_s` None leaves it to the server's setting.
+
+    `batch` above 0: it serves up to so many calls at once, see `batch_signature`.
+    """
 
     def __init__(
-        self, name: str, function: Callable[..., Any], idempotent: bool, timeout_s: float | None
+        self,
+        name: str,
+        function: Callable[..., Any],
+        idempotent: bool,
+        timeout_s: float | None,
+        batch: int = 0,
+        within_ms: float = 0,
     ) -> None:
         self.name = name
         self.function = function
         self.idempotent = idempotent
         self.timeout_s = timeout_s
+        self.batch, self.within_ms = batch, within_ms
         self.is_async = inspect.iscoroutinefunction(function)
+        alone = self._run_async if self.is_async else function
+        self._code: Callable[..., Any] = self._run_alone if batch else alone
 
     def __repr__(self) -> str:
         return f"Method({self.name!r})"
@@ -47,24 +66,44 @@ class Method:
     @cached_property
     def bind(self) -> Callable[[bytes], Arguments]:
         """From raw params to arguments; made late, as annotations may name what comes later."""
-        return Parameters(self.function).bind
+        return Parameters(self.function, of_lists=self.batch > 0).bind
 
-    def run(self, params: bytes) -> Any:
+    def run(self, params: bytes, interceptors: Interceptors | None = None) -> Any:
         """What the function returns for raw JSON params; InvalidParams, or what it raises."""
         args, kwargs = self.bind(params)
-        result = self.function(*args, **kwargs)
-        if self.is_async:
-            call = running_call()
-            return eventloop.run(result, math.inf if call is None else call.remaining())
+        if interceptors is not None and interceptors.are_there:
+            return interceptors.run(self.name, self.function, args, kwargs, self._code)
+        return self._code(*args, **kwargs)
+
+    def _run_alone(self, *args: Any, **kwargs: Any) -> Any:
+        """One call of a function of lists."""
+        if (call := running_call()) is not None:
+            call.calls = (msgspec.structs.replace(call),)
+        result = checked(self.run_together([(args, kwargs)]), 1)[0]
+        if isinstance(result, Exception):
+            raise result
         return result
+
+    def run_together(self, calls: Sequence[Arguments]) -> Any:
+        """What a function of lists returns for the arguments of these calls; or what it raises."""
+        code = self._run_async if self.is_async else self.function
+        return code(**columns(self.function, calls))
+
+    def _run_async(self, *args: Any, **kwargs: Any) -> Any:
+        call = running_call()
+        result = self.function(*args, **kwargs)
+        return eventloop.run(result, math.inf if call is None else call.remaining())
 
 
 class Service:
     """A registry of methods, and of hooks that run once in each handler process."""
 
-    def __init__(self, name: str = "") -> None:
-        self.name = name
+    def __init__(self, name: str = "", version: str = "1.0.0") -> None:
+        """`name` and `version`, the service's own, stand in its OpenRPC document."""
+        self.name, self.version = name, version
+        self.module = str(sys._getframe(1).f_globals.get("__name__", ""))  # where it is made
         self.methods: dict[str, Method] = {}
+        self.interceptors = Interceptors()
         self._start_hooks: list[Hook] = []
         self._stop_hooks: list[Hook] = []
 
@@ -80,6 +119,8 @@ class Service:
         name: str | None = None,
         idempotent: bool = False,
         timeout: float | None = None,
+        batch: int = 0,
+        within_ms: float = 0,
     ) -> Callable[[Function], Function]: ...
 
     def method(
@@ -90,20 +131,24 @@ class Service:
         name: str | None = None,
         idempotent: bool = False,
         timeout: float | None = None,
+        batch: int = 0,
+        within_ms: float = 0,
     ) -> Any:
         """Registers a function, under its own name unless another is given.
 
         `idempotent`: may run again after its handler died.  `timeout`: seconds, where the caller
-        sets no shorter one.  ServiceError for a name that is taken or reserved, or a function that
-        cannot serve.
+        sets no shorter one.  `batch`: it takes a list for each parameter and returns one, and so
+        serves up to so many waiting calls at once; for `within_ms` milliseconds a handler that
+        has nothing else to do waits for more of them.  ServiceError for a name that is taken or
+        reserved, or a function that cannot serve.
         """
-        if function is not None:
-            self._register(function, name, idempotent, timeout)
-            return function
 
         def register(function: Function) -> Function:
-            self._register(function, name, idempotent, timeout)
+            self._register(function, name, idempotent, timeout, batch, within_ms)
             return function
+
+        if function is not None:
+            return register(function)
 
         return register
 
@@ -113,6 +158,8 @@ class Service:
         name: str | None,
         idempotent: bool,
         timeout_s: float | None,
+        batch: int,
+        within_ms: float,
     ) -> None:
         name = _checked_name(function, name)
         _check_function(function, name)
@@ -120,7 +167,12 @@ class Service:
             raise ServiceError(f"method {name!r} is declared twice")
         if timeout_s is not None and not 0 < timeout_s < math.inf:
             raise ServiceError(f"method {name!r}: timeout={timeout_s!r} is no time in seconds")
-        self.methods[name] = Method(name, function, idempotent, timeout_s)
+        if type(batch) is not int or not 0 <= batch <= MAX_BATCH:
+            raise ServiceError(f"method {name!r}: batch={batch!r} is no number up to {MAX_BATCH}")
+        if not 0 <= within_ms <= MAX_WITHIN_MS or (within_ms and not batch):
+            text = f"a wait of up to {MAX_WITHIN_MS} ms for the calls of a batch"
+            raise ServiceError(f"method {name!r}: within_ms={within_ms!r} is not {text}")
+        self.methods[name] = Method(name, function, idempotent, timeout_s, batch, within_ms)
 
     def on_start(self, function: Function) -> Function:
         """Runs in each handler before its first call; with a parameter, it gets the `Worker`."""
@@ -131,6 +183,31 @@ class Service:
         """Runs in each handler after its last call, the hook declared last first."""
         self._stop_hooks.insert(0, Hook(function))
         return function
+
+    def before(self, function: Function) -> Function:
+        """Runs before each call, with its `Interception`; an RpcError that it raises refuses it."""
+        self.interceptors.add_before(function)
+        return function
+
+    def after(self, function: Function) -> Function:
+        """Runs after each call, with its `Interception`: `result` or `error`, and `duration_s`."""
+        self.interceptors.add_after(function)
+        return function
+
+    def find(self, name: str) -> Method | None:
+        """The method of that name, or the one that tells of all others."""
+        return self.methods.get(name) or (self.discover if name == openrpc.DISCOVER else None)
+
+    @cached_property
+    def discover(self) -> Method:
+        """`rpc.discover`, which every service has."""
+        document: list[dict[str, Any]] = []
+
+        def discover() -> dict[str, Any]:
+            document[:] = document or [openrpc.document(self)]
+            return document[0]
+
+        return Method(openrpc.DISCOVER, discover, idempotent=True, timeout_s=None)
 
     def prepare(self) -> None:
         """Makes every method ready to be called; ServiceError if one cannot be."""
