@@ -11,7 +11,8 @@ socket (a section of the server's configuration) is left out, so that its bind a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import socket
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
@@ -23,12 +24,17 @@ FORMS = "tcp://host:port, unix:/path, http://host:port/rpc or http+unix:/path"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A TCP address has a host and a port, a Unix one a path; `target` is empty without HTTP."""
+    """A TCP address has a host and a port, a Unix one a path; `target` is empty without HTTP.
+
+    Where `dial` gives connected sockets (or raises OSError) it needs neither, and is called `name`.
+    """
 
     host: str = ""
     port: int = 0
     path: str = ""
     target: str = ""
+    name: str = ""
+    dial: Callable[[], socket.socket] | None = None
 
     @property
     def authority(self) -> str:
@@ -37,6 +43,8 @@ class Address:
         return "localhost" if self.path else f"{host}:{self.port}"
 
     def __str__(self) -> str:
+        if self.dial:
+            return self.name
         if self.path:
             return f"{'http+unix' if self.target else 'unix'}:{self.path}"
         return f"{'http' if self.target else 'tcp'}://{self.authority}{self.target}"
@@ -56,8 +64,10 @@ def parse_address(text: str) -> Address:
     raise _bad(text, f"unknown scheme {scheme!r}")
 
 
-def parse_addresses(addresses: str | Sequence[str]) -> tuple[Address, ...]:
+def parse_addresses(addresses: str | Address | Sequence[str]) -> tuple[Address, ...]:
     """One or several: separated by commas in a text, or a list (whose paths may hold commas)."""
+    if isinstance(addresses, Address):
+        return (addresses,)
     texts = addresses.split(",") if isinstance(addresses, str) else addresses
     if not texts:
         raise AddressError(f"no address; write {FORMS}")

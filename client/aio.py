@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from .address import parse_addresses
+from .address import Address, parse_addresses
 from .aio_batch import AsyncBatch
 from .aio_sender import AsyncSender
 from .options import Options
@@ -23,7 +23,7 @@ class AsyncClient:
 
     def __init__(
         self,
-        addresses: str | Sequence[str],
+        addresses: str | Address | Sequence[str],
         *,
         timeout: float | None = 60.0,
         user: str | None = None,

@@ -189,6 +189,10 @@ async def _connect(options: Options, address: Address) -> AsyncConnection:
     def make() -> AsyncConnection:
         return AsyncConnection(options.protocol(address), str(address))
 
+    if address.dial:
+        sock = address.dial()
+        sock.setblocking(False)
+        return (await loop.create_unix_connection(make, sock=sock))[1]
     if address.path:
         sock = await _connect_unix(address.path)
         return (await loop.create_unix_connection(make, sock=sock))[1]

@@ -59,6 +59,8 @@ def _say_hello(connection: Connection, hello: Request, until: float) -> None:
 
 
 def _connect(address: Address, limit_s: float) -> socket.socket:
+    if address.dial:
+        return address.dial()
     if address.path:
         return _connect_unix(address.path, limit_s)
     sock = socket.create_connection((address.host, address.port), limit_s)

@@ -7,9 +7,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from . import within
 from .attempt import Attempt
-from .errors import RpcClientError
-from .protocol import Answer
+from .errors import RemoteError, RpcClientError
+from .protocol import Answer, answer_of
 from .request import Request
 from .turn import lock_s
 
@@ -80,6 +81,8 @@ class Future:
             answer = attempt.wait(limit)
             if answer is None or answer.error is None:
                 return answer
+            if isinstance(answer.error, RemoteError) and self._run_here(answer.error):
+                break
             if not self._repeating.acquire(timeout=lock_s(limit - time.monotonic())):
                 return None
             try:
@@ -89,6 +92,13 @@ class Future:
             finally:
                 self._repeating.release()
         return self._outcome
+
+    def _run_here(self, error: RemoteError) -> bool:
+        """Whether this process ran the call, which its own server would not queue."""
+        answer = within.run_here(error, self._request.encode(1))
+        if answer is not None:
+            self._outcome = answer_of(answer, self.method, error.address)
+        return answer is not None
 
     def _repeat(self, answer: Answer, error: RpcClientError, limit: float) -> bool:
         """Sends the call again when that is due; False if the outcome stands, or at `limit`."""

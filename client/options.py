@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from . import within
 from .address import Address
 from .framing import Framing, HttpFraming, LineFraming
 from .protocol import ClientProtocol
@@ -14,6 +15,7 @@ from .request import Request, build_request
 from .retry import Retry
 
 HELLO = "faircall.hello"
+LEAST_S = 0.001  # the shortest time that a request can name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +60,21 @@ class Options:
         *,
         notification: bool = False,
     ) -> Request:
-        """A request that carries the limit (s) and the caller's context."""
+        """A request that carries the limit (s) and the caller's context; within a call of a
+        server, no more than what is left of its time, and what there is to say of it."""
+        context, said, around = self.context, None, within.source()
+        if around is not None:
+            limit_s = min(limit_s, max(around.remaining_s, LEAST_S))
+            context = around.context if context is None else context
+            said = around.said(names_user=self.user is None and self.token is None)
         return build_request(
-            method, args, kwargs, limit_s=limit_s, context=self.context, notification=notification
+            method,
+            args,
+            kwargs,
+            limit_s=limit_s,
+            context=context,
+            notification=notification,
+            said=said,
         )
 
     def protocol(self, address: Address) -> ClientProtocol:

@@ -196,6 +196,15 @@ class ClientProtocol:
         return kind(call_name(asked.method, self._address) + why)
 
 
+def answer_of(message: bytes, method: str, address: str) -> Answer:
+    """The answer to the call 1, which came over no connection."""
+    item = orjson.loads(message)
+    if "error" not in item:
+        return Answer(1, item["result"])
+    code, text, data = (item["error"].get(name) for name in ("code", "message", "data"))
+    return Answer(1, error=remote_error(code, text, data, method, address))
+
+
 def _id_of(item: Any) -> int:
     """The id if it is one of ours: whole numbers from 1; 0 for any other."""
     id = item.get("id") if isinstance(item, dict) else None

@@ -26,6 +26,7 @@ class Request:
     notification: bool = False
     context: str | None = None
     meta: bytes = b""
+    said: Mapping[str, Any] | None = None  # further members of its meta
 
     def encode(self, id: int | None) -> bytes:
         """The request object, on one line."""
@@ -35,7 +36,7 @@ class Request:
 
     def again(self, left_s: float, attempt: int) -> Request:
         """The same call when it has been sent `attempt` times and `left_s` seconds are left."""
-        return replace(self, meta=_meta(left_s, self.context, attempt))
+        return replace(self, meta=_meta(left_s, self.context, attempt, self.said))
 
 
 def build_request(
@@ -46,6 +47,7 @@ def build_request(
     limit_s: float = math.inf,
     context: str | None = None,
     notification: bool = False,
+    said: Mapping[str, Any] | None = None,
 ) -> Request:
     """Encodes the parameters, bytes as base64 and numpy arrays as lists, and what goes with them.
 
@@ -56,8 +58,8 @@ def build_request(
     members = [b'"method":' + orjson.dumps(method)]
     if args or kwargs:
         members.append(b'"params":' + _encode(args or kwargs))
-    meta = _meta(limit_s, context, 0)
-    return Request(method, b",".join(members), limit_s, notification, context, meta)
+    meta = _meta(limit_s, context, 0, said)
+    return Request(method, b",".join(members), limit_s, notification, context, meta, said)
 
 
 def cancel_request(id: int) -> Request:
@@ -65,9 +67,11 @@ def cancel_request(id: int) -> Request:
     return build_request(CANCEL, kwargs={"id": id}, notification=True)
 
 
-def _meta(limit_s: float, context: str | None, attempt: int) -> bytes:
+def _meta(
+    limit_s: float, context: str | None, attempt: int, said: Mapping[str, Any] | None
+) -> bytes:
     """The member `meta` and the comma before it, or nothing if there is nothing to say."""
-    meta: dict[str, Any] = {}
+    meta: dict[str, Any] = dict(said or {})
     if math.isfinite(limit_s):
         meta["timeout_ms"] = max(math.ceil(limit_s * 1000), 1)
     if context is not None:

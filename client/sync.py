@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from .address import parse_addresses
+from .address import Address, parse_addresses
 from .batch import Batch
 from .future import Future
 from .options import Options
@@ -45,7 +45,7 @@ class Client:
 
     def __init__(
         self,
-        addresses: str | Sequence[str],
+        addresses: str | Address | Sequence[str],
         *,
         timeout: float | None = 60.0,
         user: str | None = None,
