@@ -94,12 +94,13 @@ def _clear_away(path: str) -> None:
         return
     if not stat.S_ISSOCK(status.st_mode):
         raise CannotStart(f"unix:{path} exists and is not a socket")
-    if _somebody_listens(path):
+    if somebody_listens(path):
         raise CannotStart(f"unix:{path} is in use by another program")
     os.unlink(path)
 
 
-def _somebody_listens(path: str) -> bool:
+def somebody_listens(path: str) -> bool:
+    """Whether the socket at `path` is not one that a dead process left."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         return probe.connect_ex(path) not in (errno.ECONNREFUSED, errno.ENOENT)

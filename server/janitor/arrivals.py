@@ -9,16 +9,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...shm.limiters import (
-    L_FLAGS,
-    L_KEY,
-    L_PERIOD,
-    RELATIVE,
-    Kind,
-    kind_of,
-    number_of,
-)
+from ...shm.limiter_counters import L_FLAGS, L_KEY, L_PERIOD
 from ...shm.shared import Shared
+from ...shm.terms import RELATIVE, Kind, kind_of, number_of
 
 EVERY_NS = 1_000_000_000
 

@@ -89,3 +89,4 @@ class Eviction:
         debts[OTHERS] += debts[rows].sum()
         debts[rows] = 0
         self._rows["level"][rows] = 0
+        self._rows["watch"][rows] = 0  # whoever gets the row is another

@@ -36,6 +36,7 @@ from .level_times import LevelTimes
 from .own_levels import OwnLevels
 from .strangers import Charged, Strangers
 from .unswept import UnsweptLevels
+from .watching import Watching
 
 if TYPE_CHECKING:
     from ..port import Port
@@ -63,6 +64,7 @@ class Sweep:
         self._unswept, self._own = UnsweptLevels(shared), OwnLevels(shared)
         self._strangers = Strangers(shared)
         self._eviction = Eviction(shared, 0)
+        self._watching = Watching(shared)
         self._responses = LevelTimes(shared)
         self._configure()
 
@@ -108,7 +110,9 @@ class Sweep:
             self._sweep(now_ns, due)
         if not self._decides:
             self._strangers.meet_all()
-        elif self._unswept.tick(now_ns, self._settings.thresholds, self._service_rows):
+        elif self._unswept.tick(
+            now_ns, self._settings.thresholds, self._service_rows, cautious=self._cautious
+        ):
             self._meet_strangers(self._unswept.charged)
         elif due > 0:
             self._meet_strangers()
@@ -126,6 +130,7 @@ class Sweep:
             self._own.publish(costs, calls, self._service_rows())
         self._responses.fold()
         self._eviction.tick(now_ns, keep=self._history.counts > 0)
+        self._watching.choose(costs)
 
     def due(self, now_ns: int) -> int:
         """How many periods have passed without a sweep."""
@@ -153,6 +158,7 @@ class Sweep:
         charged = self._columns.cost_totals()
         before = rows["decayed"].astype(np.int64)
         costs = np.maximum(decay.sweep(charged, seen, before, self._settings.decay_factor), 0)
+        self._unswept.swept((before == 0) & (charged != seen) & self._cautious)
         rows["raw"] += charged - seen
         rows["decayed"] = costs.view(np.uint64)
         rows["seen"] = charged
@@ -170,9 +176,10 @@ class Sweep:
         self._unswept.begin(levels)
 
     def _meet_strangers(self, charged: Charged | None = None) -> None:
-        """After levels were published; `charged` is what costs sum to, if that is known."""
+        """After levels were published; `charged` is what costs sum to, if this was a look."""
+        look = charged is not None
         totals = self._columns.cost_totals() if charged is None else charged
-        self._strangers.meet(totals, self._service_rows(), cautious=self._cautious)
+        self._strangers.meet(totals, self._service_rows(), cautious=self._cautious, look=look)
 
     def _place_service_users(self) -> None:
         """Level 0, as everywhere above; or, where their share of the draws is bounded, a lane."""

@@ -27,6 +27,7 @@ class Account:
         "reference",
         "refreshed_ns",
         "row",
+        "uncharged",
     )
 
     def __init__(self, name: str) -> None:
@@ -37,6 +38,7 @@ class Account:
         self.asked_ns = 0
         self.refreshed_ns = 0
         self.newcomers = False
+        self.uncharged = 0  # calls of this pass (`Admission.charge`)
         self._word = self._used = self._looked = self._own_level = 0
 
     def find(self, names: Names, now_ns: int, level: int = 0) -> None:

@@ -20,6 +20,7 @@ from . import refusals
 from .accounts import Account
 from .authentication import Authentication
 from .builtins import Builtins
+from .caller_counts import UNKNOWN_METHOD, CallerCounts
 from .callers import ClaimRefused
 from .connection import Connection, Who
 from .exchange import Batch, PendingCall
@@ -33,7 +34,8 @@ _CALLS, _INVALID = int(Counter.CALLS), int(Counter.REFUSED_INVALID)
 class Admission:
     """One reader's way in, that of the process with this `index`; `staging` takes the calls.
 
-    `identities` None: the caller itself is charged. `decode` takes a message apart.
+    `identities` None: the caller itself is charged. `counted`: who calls what. `decode` takes a
+    message apart.
     """
 
     def __init__(
@@ -45,14 +47,17 @@ class Admission:
         builtins: Builtins,
         replies: Replies,
         staging: Staging,
+        counted: CallerCounts,
         decode: Callable[[bytes], Decoded],
     ) -> None:
         self._index, self._names, self._identities = index, shared.names, identities
+        self._table, self._places = shared.table, staging.places
         self._authentication, self._callers = authentication, authentication.callers
         self._builtins, self._replies, self._decode = builtins, replies, decode
         self._staging, self._rows, self._stage = staging, staging.rows, staging.stage
-        self._unit = staging.unit
+        self._unit, self._count = staging.unit, counted.count
         self._counts, self._charge = shared.columns.own(index), shared.columns.charge
+        self._uncharged: list[Account] = []
 
     def take(self, connection: Connection, message: Message, now_ns: int) -> int:
         """Stage the calls of `message`, or answer what needs no queue; how many it held."""
@@ -66,18 +71,14 @@ class Admission:
         caller = who.caller
         if caller.refreshed_ns != now_ns:
             caller.refresh(self._names, now_ns)
-        is_long = len(message.body) > self._staging.limits.frame_only_above_bytes
-        if is_long and not self._staging.has_rates:  # what is called must be known, to be limited
+        limits, exchange, batch, queued = self._staging.limits, message.exchange, None, 0
+        if len(message.body) > limits.frame_only_above_bytes and self._may_be_framed(message):
             self._take_undecoded(connection, who, message, now_ns)
             return 1
-        return self._take_decoded(connection, who, message, now_ns)
-
-    def _take_decoded(self, connection: Connection, who: Who, message: Message, now_ns: int) -> int:
-        decoded, exchange, batch = self._decode(message.body), message.exchange, None
-        items, caller, queued = decoded.items, who.caller, 0
-        plain = self._identities is None and not who.refusal
+        decoded, plain = self._decode(message.body), self._identities is None and not who.refusal
+        items = decoded.items
         if decoded.batch:
-            batch = Batch(connection, exchange, len(items), self._staging.limits.max_message_bytes)
+            batch = Batch(connection, exchange, len(items), limits.max_message_bytes)
         self._counts[_CALLS] += len(items)
         for item in items:
             pending = PendingCall(connection, exchange, item.id, batch)
@@ -85,18 +86,66 @@ class Admission:
                 self._counts[_INVALID] += 1
                 self._replies.settle(pending, error_answer(item.id, item.error))
             elif item.method in self._builtins.methods:
-                answer = self._builtins.answer(connection, item, now_ns)
+                answer = self._builtins.answer(connection, who, item, now_ns)
                 self._replies.settle(pending, answer)
+            elif item.meta is not None and item.meta.chain:
+                self._take_nested(connection, who, pending, item, http, now_ns)
             elif plain:
                 queued += 1
-                self._take_request(who, caller, pending, item, message.http, now_ns)
+                self._take_request(who, caller, pending, item, http, now_ns)
             else:
-                self._take_identified(who, pending, item, message.http, now_ns)
+                self._take_identified(who, pending, item, http, now_ns)
         if queued:
-            self._charge(self._index, caller.row, queued * self._unit, queued)
+            if not caller.uncharged:
+                self._uncharged.append(caller)
+            caller.uncharged += queued
         if who.user:
             self._callers.called(who.user, len(items))
         return len(items)
+
+    def charge(self) -> None:
+        """Charge the calls of plain callers that were taken since the last time."""
+        for caller in self._uncharged:
+            calls, caller.uncharged = caller.uncharged, 0
+            self._charge(self._index, caller.row, calls * self._unit, calls)
+        self._uncharged.clear()
+
+    def _may_be_framed(self, message: Message) -> bool:
+        """Whether a long message goes to a handler as it is; not, if what it calls is limited."""
+        if self._staging.has_rates:
+            return False
+        group = self._places.group_of_message(message.body) if self._places.are_several else 0
+        if group >= 0:
+            self._staging.send_undecoded(group)
+        return group >= 0
+
+    def _take_nested(
+        self,
+        connection: Connection,
+        who: Who,
+        pending: PendingCall,
+        request: Request,
+        http: HttpMeta | None,
+        now_ns: int,
+    ) -> None:
+        """A function of some server makes this call, and that server waits for its answer."""
+        meta, policy = request.meta, self._staging.limits.nested_calls
+        assert meta is not None
+        if meta.for_user and connection.peer.trusted and who.caller is connection.caller:
+            who = self._authentication.forwarded(connection, who, meta.for_user, now_ns)
+            who.caller.refresh(self._names, now_ns)
+        group = self._places.group_of(request.method)
+        name = self._places.name_of(request.method)
+        waits = name in meta.chain and pending.id is not None
+        if policy != "queue" and waits and not self._table.some_idles(group):
+            direct = policy == "inline" and meta.chain[-1] == name
+            self._counts[Counter.REFUSED_QUEUE_FULL] += 1
+            self._charge(self._index, who.caller.row, self._unit)
+            self._replies.refuse(pending, refusals.nested(name if direct else None))
+        else:
+            self._take_identified(who, pending, request, http, now_ns)
+        if who.user:
+            self._callers.called(who.user, 1)
 
     def _take_identified(
         self, who: Who, pending: PendingCall, request: Request, http: HttpMeta | None, now_ns: int
@@ -122,22 +171,26 @@ class Admission:
         http: HttpMeta | None,
         now_ns: int,
     ) -> None:
-        row = self._rows.get(request.method)
+        meta, row = request.meta, self._rows.get(request.method)
+        context = None if meta is None else meta.caller_context
         if row is None:
             row = self._staging.find_method(request.method)
         if row < 0:
             self._counts[_INVALID] += 1
+            context = context or (http.context if http else None)
+            self._count(who, account, UNKNOWN_METHOD, context)
             self._replies.refuse(pending, self._unknown_method(request.method))
             return
-        meta, body = request.meta, request.params
+        body = request.params
         timeout_ms: float | None = None
         if http is not None and http is not NO_META:
-            timeout_ms = http.timeout_ms
+            timeout_ms, context = http.timeout_ms, context or http.context
             body = with_meta(pending, meta, http, body, who.user)
         elif meta is not None or who.user:
             body = with_meta(pending, meta, NO_META, body, who.user)
         if meta is not None and meta.timeout_ms is not None:
             timeout_ms = meta.timeout_ms
+        pending.tally = self._count(who, account, row, context)
         self._stage(who, account, pending, row, body, timeout_ms, now_ns)
 
     def _take_undecoded(
@@ -158,6 +211,7 @@ class Admission:
             self._callers.called(who.user, 1)
         body = with_meta(pending, None, http, raw, who.user)
         row, timeout_ms = self._staging.undecoded, http.timeout_ms
+        pending.tally = self._count(who, account, row, http.context)
         self._stage(who, account, pending, row, body, timeout_ms, now_ns, raw)
 
     def _refuse_claim(

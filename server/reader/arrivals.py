@@ -24,13 +24,14 @@ _CHARGED, _IDENTITY, _QUEUED = (
 
 
 class Arrivals:
-    """Those at the reader whose process index is `index`.
+    """Those at the reader whose process index is `index`, which for readers is their number.
 
     `unit` is what each call costs at once. `stamps`: slots need `charged` and `queued_ns`.
     """
 
     def __init__(self, shared: Shared, index: int, rules: CostRules, charge_refused: bool) -> None:
         self._q, self._index, self._charge = shared.segment.q, index, shared.columns.charge
+        self._refused = shared.columns.refused
         self._slot0 = shared.table.slot0
         self._mean0 = shared.names.methods.first + _MEAN_COST
         self.charge_refused = charge_refused
@@ -57,16 +58,19 @@ class Arrivals:
 
     def refused_without_slot(self, row: int) -> None:
         """A call of caller `row` was refused before it had a slot."""
+        self._refused(self._index, row)
         if self.unit and not self.charge_refused:
             self._charge(self._index, row, -self.unit, 0)
 
     def refused(self, slot: int) -> None:
         """The call that is staged in `slot` was refused."""
+        own = self._slot0 + slot * SLOT_WORDS
+        row = self._q[own + _IDENTITY] & 0xFFFF_FFFF
+        self._refused(self._index, row)
         if self.charge_refused:
             return
-        own = self._slot0 + slot * SLOT_WORDS
         cost = self._q[own + _CHARGED] if self.stamps else self.unit
-        self._charge(self._index, self._q[own + _IDENTITY] & 0xFFFF_FFFF, -cost, 0)
+        self._charge(self._index, row, -cost, 0)
 
     def responded(self, slot: int, spent_ns: int) -> None:
         """The answer of the call in `slot`, which is not released yet, took so long to write."""

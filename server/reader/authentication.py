@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ..settings.trusted_peers import NOBODY, TrustedPeers
 from ..wire.events import HttpMeta
-from .callers import Callers, Unauthenticated
+from .callers import Callers, ClaimRefused, Unauthenticated
 from .connection import Connection, Who
 from .forwarded import client_of
 from .pair_file import PairFile
@@ -64,6 +64,15 @@ class Authentication:
         if caller is not None:
             connection.become(caller, name if caller.newcomers else "", claimed)
         return name
+
+    def forwarded(self, connection: Connection, who: Who, user: str, now_ns: int) -> Who:
+        """A trusted peer makes a call for `user`; `who` sends it if that is no name."""
+        try:
+            caller = self.callers.claimed(connection.peer, user, now_ns)
+        except ClaimRefused:
+            return who
+        connection.claimed = True
+        return Who(caller, user if caller.newcomers else "", who.address)
 
     def _of_request(self, connection: Connection, http: HttpMeta, now_ns: int) -> Who:
         peer, caller, user = connection.peer, connection.caller, ""

@@ -1,4 +1,5 @@
-"""Methods that a reader answers by itself: `rpc.ping`, `faircall.hello`, `rpc.cancel`.
+"""Methods that a reader answers by itself: `rpc.ping`, `faircall.hello`, `rpc.cancel`,
+`faircall.explain`.
 
 They are not queued and not charged, so they do constant work.
 """
@@ -18,7 +19,8 @@ from ...workers.envelope import Request, error_answer, result_answer
 from ...workers.errors import error_object
 from .authentication import Authentication
 from .callers import ClaimRefused
-from .connection import Connection
+from .connection import Connection, Who
+from .explanation import Explanation
 
 Cancel = Callable[[Connection, bytes], bool]
 
@@ -38,19 +40,27 @@ class BadParams(Exception):
 class Builtins:
     """`cancel(connection, id)` withdraws the call with that raw id; False if there is none."""
 
-    def __init__(self, authentication: Authentication, cancel: Cancel, counts: memoryview) -> None:
+    def __init__(
+        self,
+        authentication: Authentication,
+        cancel: Cancel,
+        explanation: Explanation,
+        counts: memoryview,
+    ) -> None:
         self._authentication, self._cancel, self._counts = authentication, cancel, counts
-        self.methods: dict[str, Callable[[Connection, bytes, int], Any]] = {
-            "rpc.ping": lambda connection, params, now_ns: "pong",
+        self._explanation = explanation
+        self.methods: dict[str, Callable[[Connection, Who, bytes, int], Any]] = {
+            "rpc.ping": lambda connection, who, params, now_ns: "pong",
             "faircall.hello": self._hello,
+            "faircall.explain": self._explain,
             "rpc.cancel": self._withdraw,
         }
 
-    def answer(self, connection: Connection, request: Request, now_ns: int) -> bytes:
+    def answer(self, connection: Connection, who: Who, request: Request, now_ns: int) -> bytes:
         """The complete answer; nothing is sent for a notification."""
         id_ = request.id or b"null"
         try:
-            result = self.methods[request.method](connection, request.params, now_ns)
+            result = self.methods[request.method](connection, who, request.params, now_ns)
         except ClaimRefused as error:
             self._counts[Counter.CLAIMS_REFUSED] += 1
             return error_answer(id_, error_object(errors.UNAUTHENTICATED, str(error)))
@@ -59,14 +69,23 @@ class Builtins:
             return error_answer(id_, error_object(errors.INVALID_PARAMS, text))
         return result_answer(id_, orjson.dumps(result))
 
-    def _hello(self, connection: Connection, params: bytes, now_ns: int) -> dict[str, object]:
+    def _hello(
+        self, connection: Connection, who: Who, params: bytes, now_ns: int
+    ) -> dict[str, object]:
         if connection.wire.framing == "http":
             raise BadParams(f"is for streams: {OVER_HTTP}")
         said = _claims(params)
         name = self._authentication.greet(connection, said.get("user"), said.get("token"), now_ns)
         return {"user": name, "server": "faircall"}
 
-    def _withdraw(self, connection: Connection, params: bytes, now_ns: int) -> bool:
+    def _explain(
+        self, connection: Connection, who: Who, params: bytes, now_ns: int
+    ) -> dict[str, Any]:
+        if params not in (b"", b"[]", b"{}"):
+            raise BadParams("takes no parameters: it is about who calls")
+        return self._explanation.of(who, now_ns)
+
+    def _withdraw(self, connection: Connection, who: Who, params: bytes, now_ns: int) -> bool:
         """The id is compared as it was written: 1, 1.0 and "1" are three ids."""
         wanted = _one(params, "id")
         if wanted[0] not in _ID_STARTS:

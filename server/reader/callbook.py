@@ -6,12 +6,15 @@ takes and returns pages without any lock.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...shm import states
 from ...shm.deadlines import method_timeout_ns
-from ...shm.layout import SLOT, SMALL_PAGE, word_of
+from ...shm.layout import GROUP_SHIFT, SLOT, SMALL_PAGE, word_of
 from ...shm.pages import REQUEST
 from ...shm.rings import SLOT_WORDS
 from ...shm.shared import Shared
+from ...shm.slot_limiters import MORE
 from ...workers.envelope import CarriedMeta, take_carried
 from .exchange import PendingCall
 from .throttle import Throttle
@@ -24,6 +27,7 @@ _S = {name: word_of(SLOT, name) for name in SLOT.names or ()}
 _IDENTITY, _PRINCIPAL, _CALL = _S["identity"], _S["principal"], _S["call"]
 _ARRIVED, _DEADLINE, _RESERVED = _S["arrived_ns"], _S["deadline_ns"], _S["reserved"]
 _REQUEST, _ANSWER, _ANSWER_PAGE = _S["request"], _S["answer"], _S["answer_page"]
+_LIMITERS = _S["limiters"]
 _PAGE = 0xFFFF_FFFF  # the page's part of a place
 
 
@@ -45,7 +49,8 @@ class CallBook:
         self._returned: list[tuple[int, int, int]] = []
         self._free = [slot for slot in reversed(slots) if not self._state(slot)]
         self.throttle = Throttle(shared, reader)
-        self._rates = self.throttle.version_word
+        for slot in self._free:
+            self.throttle.begin(slot)
 
     @property
     def has_free(self) -> bool:
@@ -66,15 +71,19 @@ class CallBook:
         expected_ns: int,
         body: bytes,
     ) -> int:
-        """Write a call into a free slot, which nobody else sees yet; -1 if no page was left.
+        """Write a call into a free slot, which nobody else sees yet; -1 if none or no page is left.
 
         `identity` (whose level it has) and `principal` (who takes turns) are references of rows.
         """
-        slot, length = self._free[-1], len(body)
-        place = self._place(slot, length)
-        if not place:
+        if not self._free:
             return -1
-        self._free.pop()
+        slot, length = self._free.pop(), len(body)
+        place = self._warm.get(slot)
+        if not place or length > SMALL_PAGE:
+            place = self._take_pages(slot, length)
+            if not place:
+                self._free.append(slot)
+                return -1
         self.pages.write(place, body)
         q, own, deadline_ns = self._q, self._slot0 + slot * SLOT_WORDS, pending.deadline_ns
         q[own + _IDENTITY] = identity
@@ -92,10 +101,11 @@ class CallBook:
 
     def unstage(self, slot: int) -> PendingCall:
         """The queue refused a staged call: its slot is free again, its request's pages go back."""
-        page = self._q[self._slot0 + slot * SLOT_WORDS + _REQUEST] & _PAGE
+        own = self._slot0 + slot * SLOT_WORDS
+        page = self._q[own + _REQUEST] & _PAGE
         if self._warm.get(slot) != page:
             self._returned.append((page, slot, self._generation(slot)))
-        if self._q[self._rates]:
+        if self._q[own + _LIMITERS]:
             self.throttle.clear(slot)
         self._free.append(slot)
         return self.calls.pop(slot)
@@ -129,22 +139,22 @@ class CallBook:
         q, own = self._q, self._slot0 + slot * SLOT_WORDS
         word = q[own + _ANSWER]
         length = word >> 8 & 0xFFFF_FFFF
-        if not length:
-            return word & 0xFF, b""
-        return word & 0xFF, self.pages.read(q[own + _ANSWER_PAGE], length)
-
-    def arrived_ns(self, slot: int) -> int:
-        """When the call in `slot` was staged."""
-        return self._q[self._slot0 + slot * SLOT_WORDS + _ARRIVED]
+        return word & 0xFF, self.pages.read(q[own + _ANSWER_PAGE], length) if length else b""
 
     def method_timeout_ns(self, slot: int) -> int:
         """That of its method, if the deadline of the call in `slot` comes from there; else 0."""
         return method_timeout_ns(self._names, self._q, self._slot0 + slot * SLOT_WORDS)
 
+    def scheduled_ring(self, slot: int) -> int:
+        """The ring of the level that the scheduler gave the call in `slot`, in the call's group."""
+        own = self._slot0 + slot * SLOT_WORDS
+        level = self._q[own + _CALL] >> states.SCHEDULED_SHIFT & states.LEVEL_MASK
+        waited = self._q[own] >> states.LEVEL_SHIFT & states.LEVEL_MASK
+        return waited >> GROUP_SHIFT << GROUP_SHIFT | level
+
     def message(self, slot: int) -> bytes:
         """The whole message of an undecoded call, for an error answer; b"" of any other."""
-        flags = self.calls[slot].flags
-        if not flags & states.UNDECODED:
+        if not self.calls[slot].flags & states.UNDECODED:
             return b""
         return self._request(slot)[1]
 
@@ -153,26 +163,36 @@ class CallBook:
         meta, _ = self._request(slot)
         return meta.caller_context if meta else None
 
-    def release(self, slot: int) -> None:
-        """A TAKEN slot becomes free for the next call; its pages go back, or stay with it."""
-        warm = self._warm.get(slot, 0)
-        if warm:
-            self.pages.restamp(warm, slot, self._generation(slot) + 1)
-        self.table.release(slot)
-        self.freed(slot, warm)
+    def release(self, slots: Iterable[int]) -> None:
+        """TAKEN slots become free for the next calls; their pages go back, or stay with them."""
+        q, slot0, warm, free = self._q, self._slot0, self._warm, self._free
+        restamp, release = self.pages.restamp, self.table.release
+        for slot in slots:
+            own, page = slot0 + slot * SLOT_WORDS, warm.get(slot, 0)
+            if page:
+                restamp(page, slot, (q[own] >> states.GENERATION_SHIFT) + 1)
+            release(slot)
+            if page and page == q[own + _ANSWER_PAGE] & _PAGE and not q[own + _LIMITERS]:
+                free.append(slot)
+            else:
+                self.freed(slot, page)
 
     def freed(self, slot: int, warm: int = 0) -> None:
         """`slot` was released (by `withdraw`, or just now): its pages go back, but for `warm`."""
-        q, own = self._q, self._slot0 + slot * SLOT_WORDS
-        answer, request = q[own + _ANSWER_PAGE] & _PAGE, warm
+        q, own, request = self._q, self._slot0 + slot * SLOT_WORDS, warm
         if not warm:
             self._warm.pop(slot, None)
             request = q[own + _REQUEST] & _PAGE
             self._return_old(request, slot)
-        if answer and answer != request:
+        answer = q[own + _ANSWER_PAGE] & _PAGE
+        if answer != request and answer:
             self._return_old(answer, slot)
-        if q[self._rates]:
-            self.throttle.clear(slot)
+        limiters = q[own + _LIMITERS]
+        if limiters:
+            if limiters >= MORE:
+                self.throttle.clear(slot)
+            else:
+                q[own + _LIMITERS] = 0
         self._free.append(slot)
 
     def return_pages(self) -> None:
@@ -181,14 +201,11 @@ class CallBook:
             self.pages.give_back(self._returned)
             self._returned.clear()
 
-    def _place(self, slot: int, length: int) -> int:
-        """Room for a request of `slot`: its warm page, or pages from the pool; 0 if there is none.
+    def _take_pages(self, slot: int, length: int) -> int:
+        """Room for a request of `slot` from the pool; 0 if there is none.
 
         A small page that is taken stays with the slot from now on.
         """
-        warm = self._warm.get(slot, 0)
-        if warm and length <= SMALL_PAGE:
-            return warm
         place = self.pages.take(slot, REQUEST, length, LEAVE_ONE_IN)
         if not place:
             self._cool_down()

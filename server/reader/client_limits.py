@@ -23,10 +23,10 @@ class ClientLimits:
 
     def room_of(self, connection: Connection) -> int:
         """How many more calls `connection` may have in flight now; none if not above 0."""
-        unsent, wire = connection.unsent, connection.wire
+        unsent = connection.unsent
         if connection.paused or unsent >= self.unsent_high_water_bytes:
             return 0
-        room = self.max_in_flight - len(connection.calls)
+        wire, room = connection.wire, self.max_in_flight - len(connection.calls)
         if wire.framing != "http":
             return room
         if unsent + wire.held >= self.unsent_high_water_bytes:

@@ -38,7 +38,7 @@ class Clients:
         self.by_fd, self.ready = connections.by_fd, connections.ready
         self.touched, self.watched = connections.touched, connections.watched
         self.unfinished, self._interest = connections.unfinished, connections.interest
-        self.close, self.serve = connections.close, intake.serve
+        self.close, self.serve, self.read = connections.close, intake.serve, intake.read
 
     def configure(self, limits: ClientLimits) -> None:
         """Go by these from now on; what may be unfinished does not change."""
@@ -57,13 +57,13 @@ class Clients:
             self.touched.add(connection)
         if event & READ:
             if not connection.queued:
-                self._intake.read(connection, now_ns)
+                self.read(connection, now_ns)
         elif event & GONE:
             self.close(connection)
 
     def settle(self, now_ns: int) -> None:
         """Send what was answered; close what is over; read on where that was stopped."""
-        touched = list(self.touched)
+        touched, ask = list(self.touched), self._interest.ask
         self.touched.clear()
         for connection in touched:
             if connection.closed or (connection.unsent and not self._flush(connection, now_ns)):
@@ -75,7 +75,7 @@ class Clients:
                 connection.stopped = False
                 connection.read_ns = connection.began_ns = now_ns  # the pause was ours
                 self.ready.add(connection)
-            self._interest.ask(connection)
+            ask(connection)
 
     def give_up(self, connection: Connection) -> None:
         """A client that does not read its answers is closed."""
@@ -108,12 +108,14 @@ class Clients:
         if sent or not connection.stalled:
             connection.sent_ns = now_ns
             self._counts[_BYTES_OUT] += sent
-        connection.stalled = connection.unsent > 0
-        if connection.stalled:
-            self.watched.add(connection)
-            if connection.unsent > self._limits.max_unsent_bytes:
-                self.give_up(connection)
-                return False
+        if not connection.unsent:
+            connection.stalled = False
+            return True
+        connection.stalled = True
+        self.watched.add(connection)
+        if connection.unsent > self._limits.max_unsent_bytes:
+            self.give_up(connection)
+            return False
         return True
 
     def _end(self, connection: Connection, now_ns: int) -> None:

@@ -11,16 +11,18 @@ from .peers import Peer
 
 class Who:
     """Who a message is from. `caller` is the principal; `user` its name where `caller` is the
-    account of newcomers; `address` is None on a Unix socket. `refusal`: why its calls are refused.
+    account of newcomers; `address` is None on a Unix socket. `name` is the user's, too. `refusal`:
+    why its calls are refused.
     """
 
-    __slots__ = ("address", "caller", "refusal", "user")
+    __slots__ = ("address", "caller", "name", "refusal", "user")
 
     def __init__(
         self, caller: Caller, user: str = "", address: str | None = None, refusal: str = ""
     ) -> None:
         self.caller = caller
         self.user = user
+        self.name = user or caller.name
         self.address = address
         self.refusal = refusal
 
@@ -39,6 +41,7 @@ class Connection:
     __slots__ = (
         "_chunks",
         "_rest",
+        "_send",
         "_touched",
         "among_patients",
         "authenticated",
@@ -60,6 +63,7 @@ class Connection:
         "plain",
         "queued",
         "read_ns",
+        "recv",
         "sent_ns",
         "sock",
         "stalled",
@@ -78,7 +82,7 @@ class Connection:
         touched: set[Connection],
         now_ns: int,
     ) -> None:
-        self.sock = sock
+        self.sock, self.recv, self._send = sock, sock.recv, sock.send
         self.fd = sock.fileno()
         self.wire = wire
         self.peer = peer
@@ -132,7 +136,11 @@ class Connection:
 
     def answer(self, exchange: int, body: bytes | None, status: int = 200) -> None:
         """Frame the answer to `exchange` and put it among what is to be sent."""
-        self.put(self.wire.answer(exchange, body, status))
+        data = self.wire.answer(exchange, body, status)
+        self._touched.add(self)
+        if data:
+            self._chunks.append(data)
+            self.unsent += len(data)
 
     def put(self, data: bytes) -> None:
         """Bytes for the client, framed already."""
@@ -153,24 +161,19 @@ class Connection:
 
     def flush(self) -> int:
         """Send what the socket takes; bytes sent. OSError if the client is gone."""
-        before = self.unsent
+        before, chunks = self.unsent, self._chunks
         try:
             while self.unsent:
-                self._send()
+                data = self._rest  # what the last `send` left; else everything that was put since
+                if not data:
+                    self._rest = data = b"".join(chunks)
+                    chunks.clear()
+                count = self._send(data)
+                self._rest = memoryview(data)[count:] if count < len(data) else b""
+                self.unsent -= count
         except BlockingIOError:
             pass
         return before - self.unsent
-
-    def _send(self) -> None:
-        """One `send`: of what the last one left, or of everything that was put since."""
-        data, chunks = self._rest, self._chunks
-        if not data:
-            data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-            self._rest = data
-            chunks.clear()
-        count = self.sock.send(data)
-        self._rest = memoryview(data)[count:] if count < len(data) else b""
-        self.unsent -= count
 
     @property
     def is_over(self) -> bool:

@@ -1,7 +1,7 @@
 """Staged calls are offered to the queue here, those of a whole pass under one lock.
 
 What the queue refuses is answered "limit exceeded" with the time after which to come back, as is
-at once whose limiter opens behind its deadline. With
+at once whose limiter opens behind its deadline, or holds as many calls as it may. With
 back-off off, the connection is paused instead until there is room; a connection that carries the
 calls of many users (a proxy's) always gets answers, for one user's full queue must not stop all.
 Whether back-off is on is the policy's word; a call that was blocked before stays so until it has
@@ -13,21 +13,23 @@ pause its connection like any other call.
 
 from __future__ import annotations
 
+from ...shm.offers import ACCEPTED, PRINCIPAL_FULL, THROTTLED, TOO_MANY_HELD
 from ...shm.shared import Shared
-from ...shm.table import ACCEPTED, PRINCIPAL_FULL, THROTTLED
 from . import refusals
 from .arrivals import Arrivals
 from .backoff import BackOffRules, Gate, Refuser
 from .callbook import CallBook
-from .drain_rate import DrainRate
+from .caller_counts import CallerCounts
+from .drain_rate import DrainRates
 from .exchange import PendingCall
 from .replies import Replies
 
-Staged = list[tuple[int, int]]  # (slot, level)
+Staged = list[tuple[int, int]]  # (slot, number of the ring: its level in its group)
 
 
 class Enqueuer:
-    """`staged` are in order of arrival; `blocked` are those that wait for room."""
+    """`staged` are in order of arrival; `blocked` are those that wait for room. `silent`: some of
+    the staged ones are notifications."""
 
     def __init__(
         self,
@@ -37,13 +39,15 @@ class Enqueuer:
         replies: Replies,
         arrivals: Arrivals,
         rules: BackOffRules,
+        counted: CallerCounts,
     ) -> None:
         self.staged: Staged = []
+        self.silent = False
         self.blocked: Staged = []
-        self.drain = DrainRate(shared)
+        self.drain = DrainRates(shared)
         self._table, self._doorbells = shared.table, shared.doorbells
         self._book, self._replies, self._arrivals = book, replies, arrivals
-        self.refuser = Refuser(counts, replies, rules, lambda: self._table.policy.levels)
+        self.refuser = Refuser(counts, replies, rules, lambda: self._table.policy.levels, counted)
         self._shared = shared
         self.configure(rules)
         self._verdicts: list[int] = []
@@ -57,8 +61,10 @@ class Enqueuer:
         """Offer everything, and wake the handlers that it needs."""
         if not self.staged and not self.blocked:
             return
-        offered = self.staged
+        offered, throttle = self.staged, self._book.throttle
+        limited: set[int] | None = throttle.limited
         if self.blocked:
+            limited = None
             for slot, _ in self.blocked:
                 self._book.use_rows(slot, now_ns)
             offered = self.blocked + self.staged
@@ -71,11 +77,14 @@ class Enqueuer:
         verdicts = self._verdicts
         if len(verdicts) < len(offered):
             verdicts.extend([ACCEPTED] * (len(offered) - len(verdicts)))
-        wake = self._table.enqueue(offered, verdicts)
+        wake = self._table.enqueue(offered, verdicts, now_ns, limited)
+        throttle.offered()
         if wake:
             self._doorbells.ring_handlers(wake)
         self.drain.observe(now_ns)
-        calls = self._book.calls
+        if limited is not None and not self.silent and not any(verdicts[: len(offered)]):
+            return  # all are accepted, and none was blocked or is a notification
+        calls, self.silent = self._book.calls, False
         for (slot, level), verdict in zip(offered, verdicts, strict=False):
             pending = calls[slot]
             if verdict != ACCEPTED:
@@ -100,6 +109,7 @@ class Enqueuer:
                 kept.append((slot, level))
             else:
                 pending, message = self._unstage(slot)
+                level = self._table.counts_as(level)
                 self.refuser.by_rule(pending, level, found, message)
         return kept
 
@@ -114,8 +124,10 @@ class Enqueuer:
     def _not_accepted(
         self, slot: int, level: int, pending: PendingCall, verdict: int, now_ns: int
     ) -> None:
-        if verdict == THROTTLED:
-            self._throttled(slot, level, now_ns)
+        if verdict in (THROTTLED, TOO_MANY_HELD):
+            error = self._throttled(slot, level, now_ns)
+            pending, message = self._unstage(slot)
+            self.refuser.throttled(pending, error, message)
             return
         connection = pending.connection
         blocks = pending.blocked or not self._table.policy.backoff
@@ -124,19 +136,27 @@ class Enqueuer:
             self.blocked.append((slot, level))
             return
         pending, message = self._unstage(slot)
+        retry_after_ms = self.drain.of(level).retry_after_ms()
         level = self._table.counts_as(level)
-        error = refusals.busy(verdict, level, self.drain.retry_after_ms())
+        error = refusals.busy(verdict, level, retry_after_ms)
         if verdict == PRINCIPAL_FULL:
             self.refuser.principal_full(pending, error, message)
         else:
             self.refuser.level_full(pending, level, error, message)
 
-    def _throttled(self, slot: int, level: int, now_ns: int) -> None:
-        """A limiter of the call opens behind its deadline."""
-        after_ms = self._book.throttle.retry_after_ms(slot, now_ns)
-        pending, message = self._unstage(slot)
-        error = refusals.throttled(self._table.counts_as(level), after_ms)
+    def turned_away(self, slot: int, pending: PendingCall, now_ns: int) -> None:
+        """A handler found that a limiter blocks the call in `slot`, and no room to hold it."""
+        self._arrivals.refused(slot)
+        level = self._book.scheduled_ring(slot)
+        error, message = self._throttled(slot, level, now_ns), self._book.message(slot)
         self.refuser.throttled(pending, error, message)
+
+    def _throttled(self, slot: int, level: int, now_ns: int) -> bytes:
+        """A limiter of the call opens behind its deadline, or has as many held as it may."""
+        after_ms = self._book.throttle.retry_after_ms(slot, now_ns)
+        if after_ms == 0:  # it is open, or will be when a call has ended: others go first
+            after_ms = self.drain.of(level).retry_after_ms()
+        return refusals.throttled(self._table.counts_as(level), after_ms)
 
     def _unstage(self, slot: int) -> tuple[PendingCall, bytes]:
         """The call in `slot` is refused: it gives its slot back; with its message if undecoded."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
+from ...scheduling.top_list import Tally
 from ...workers.envelope import batch_answer, error_answer
 from .connection import Connection
 from .refusals import ANSWER_TOO_LARGE
@@ -34,38 +37,21 @@ class Batch:
             self.connection.answer(self.exchange, body)
 
 
-class PendingCall:
+class PendingCall(Struct):
     """What the reader must know of a staged or queued call to answer it.
 
     `connection` None: nobody waits (a notification that was accepted, or the answer was given
     already). `flags` are those of the `call` word; `blocked`: it waits for room in the queue, its
-    connection paused. `caller` is for whom it is, once it is staged.
+    connection paused. `caller` is for whom it is, once it is staged; `tally` counts what it costs
+    (`caller_counts`).
     """
 
-    __slots__ = (
-        "batch",
-        "blocked",
-        "caller",
-        "connection",
-        "deadline_ns",
-        "exchange",
-        "flags",
-        "id",
-    )
-
-    def __init__(
-        self,
-        connection: Connection | None,
-        exchange: int,
-        id_: bytes | None,
-        batch: Batch | None = None,
-        flags: int = 0,
-    ) -> None:
-        self.connection = connection
-        self.exchange = exchange
-        self.id = id_
-        self.batch = batch
-        self.flags = flags
-        self.deadline_ns = 0
-        self.blocked = False
-        self.caller = ""
+    connection: Connection | None
+    exchange: int
+    id: bytes | None
+    batch: Batch | None = None
+    flags: int = 0
+    deadline_ns: int = 0
+    blocked: bool = False
+    caller: str = ""
+    tally: Tally | None = None

@@ -47,7 +47,7 @@ class Identities:
 
     def of(self, who: Who, context: str | None, method: str, now_ns: int) -> Account:
         """The account that a call is charged to, fresh for this pass."""
-        user = who.user or who.caller.name
+        user = who.name
         name = self._ask(Facts(user, context, who.address or user, method))
         if name == user:
             return who.caller

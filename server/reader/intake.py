@@ -46,25 +46,31 @@ class Intake:
 
     def serve(self, connection: Connection, now_ns: int) -> int:
         """One turn of a connection: at most a pass's calls and bytes; how many calls it was."""
-        wire, limits, take = connection.wire, self.limits, self._take
+        framing, limits = connection.wire.current, self.limits
         calls = size = 0
-        room = min(limits.room_of(connection), limits.calls_per_pass)
-        while calls < room and size < limits.bytes_per_pass:
-            event = wire.next_event()
-            if event is None:
-                self._exhausted(connection)
-                break
+        room = limits.room_of(connection)
+        most_calls, most_bytes = limits.calls_per_pass, limits.bytes_per_pass
+        if room < most_calls:
+            most_calls = room
+        while calls < most_calls and size < most_bytes:
+            event = framing.next_event()
             if isinstance(event, Message):
                 size += len(event.body)
                 try:
-                    calls += take(connection, event, now_ns)
+                    calls += self._take(connection, event, now_ns)
                 except MalformedForwarding as error:
                     self._malformed(connection, str(error))
                     self._close(connection)
                     return calls + 1
-            else:
+            elif event is not None:
                 calls += 1
                 self.put(connection, event)
+            if event is None or (calls < room and not framing.more):
+                if framing.mid_message:
+                    self._watched.add(connection)
+                if framing.eof or framing.closing:  # every whole message was taken
+                    connection.input_over = True
+                break
         else:
             if room > 0:
                 self._ready.add(connection)  # more may have arrived: after the others
@@ -72,8 +78,10 @@ class Intake:
                 connection.stopped = True
         if calls:
             connection.began_ns = connection.read_ns  # what is left came with the last bytes
-        self._touched.add(connection)
-        if not self._unfinished.account(connection):
+        if connection.stopped or connection.input_over or connection.unsent:
+            self._touched.add(connection)
+        holds = framing.more or framing.mid_message or connection.buffered
+        if holds and not self._unfinished.account(connection):
             self._counts[Counter.CLOSED_PROTOCOL] += 1
             self._close(connection)
         return calls
@@ -81,7 +89,7 @@ class Intake:
     def read(self, connection: Connection, now_ns: int) -> None:
         """What has arrived of a connection that has no place in the ready list."""
         try:
-            data = connection.sock.recv(RECEIVE_BYTES)
+            data = connection.recv(RECEIVE_BYTES)
         except BlockingIOError:
             return
         except OSError:
@@ -94,7 +102,7 @@ class Intake:
         wire = connection.wire
         if data:
             self._counts[_BYTES_IN] += len(data)
-            if not wire.mid_message:
+            if not wire.current.mid_message:
                 connection.began_ns = now_ns
             connection.read_ns = now_ns
             wire.receive(data)
@@ -104,14 +112,6 @@ class Intake:
             wire.receive_eof()
             connection.peer_ended = connection.input_over = True
         self._ready.add(connection)
-
-    def _exhausted(self, connection: Connection) -> None:
-        """Every whole message was taken: wait for more, unless there is no more."""
-        wire = connection.wire
-        if wire.mid_message:
-            self._watched.add(connection)
-        if wire.input_over:
-            connection.input_over = True
 
     def put(self, connection: Connection, event: Event) -> None:
         """Everything but a message: what the protocol itself wants said."""

@@ -18,14 +18,15 @@ class Interest:
         self._sources = sources
 
     def ask(self, connection: Connection) -> None:
-        """After anything has changed. One that may not read, and has nothing to send, is left out:
-        epoll would report its end again and again. But one whose calls are all taken, and that
-        only waits for answers, is watched for its end: then nobody waits for them."""
-        interest = WRITE if connection.unsent else 0
-        if connection.lingering or not (connection.input_over or connection.stopped):
-            interest |= READ
-        elif connection.peer_ended and not (connection.queued or connection.stopped):
-            interest |= select.EPOLLHUP
+        """After anything has changed. One that is not read is still watched for its end: nobody
+        waits for its answers then. A client that has only closed its sending half is no such one:
+        epoll says EPOLLHUP when both halves are closed, or after a reset. (What waits for its turn
+        is told by then; until it had it, its end would be reported again and again.)"""
+        interest = WRITE | READ if connection.unsent else READ
+        if (connection.input_over or connection.stopped) and not connection.lingering:
+            interest &= ~READ
+            if not connection.queued:
+                interest |= select.EPOLLHUP
         moves = connection.patient != connection.among_patients
         if interest == connection.interest and not moves:
             return

@@ -10,7 +10,7 @@ class RateChanges:
     """Those that one reader has seen; `look` is a part of every pass."""
 
     def __init__(self, shared: Shared, book: CallBook) -> None:
-        self._q, self._methods, self._book = shared.segment.q, shared.names.methods, book
+        self._q, self._book = shared.segment.q, book
         self._word = shared.rates.version_word
         self._known = self._q[self._word]
 
@@ -20,7 +20,7 @@ class RateChanges:
             return
         self._known, book = self._q[self._word], self._book
         waiting = [
-            (slot, self._methods.name(row), row, pending.caller)
+            (slot, row, pending.caller)
             for slot, pending in book.calls.items()
             if (row := book.waiting_row(slot)) >= 0
         ]

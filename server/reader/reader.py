@@ -25,13 +25,17 @@ from .arrivals import Arrivals
 from .authentication import Authentication
 from .builtins import Builtins
 from .callbook import CallBook
+from .caller_counts import CallerCounts
 from .callers import Callers
 from .cancel_order import Cancelled, CancelOrder
 from .clients import Clients
 from .connections import Connections
 from .ending import Ending
 from .enqueuer import Enqueuer
+from .explanation import Explanation
 from .intake import Intake
+from .interest import READ
+from .places import Places
 from .rate_changes import RateChanges
 from .replies import Replies
 from .settings import LiveSettings, ReaderSettings
@@ -41,9 +45,10 @@ from .timeouts import ConnectionTimeouts
 from .waiting import Patience, Waiting
 from .withdrawals import Withdrawals
 
-CALLS_PER_PASS = 32  # of all connections together, before answers are looked at again
-ADOPT_AT_MOST = 16  # connections per pass
+CALLS_PER_PASS = 16  # of all connections together, before answers are looked at again
+ADOPT_AT_MOST = 4  # connections per pass
 IDLE_MS = 1000  # longest sleep, for the heartbeat
+HELD_NS = 100_000_000  # how often a server that drains looks at calls that limiters hold
 BLOCKED_MS = 5  # sleep while calls wait for room (with back-off off)
 
 
@@ -74,16 +79,23 @@ class Reader:
         shared, number, index, clock = self.shared, self.number, self._row.index, self._clock
         counts, rules, live = shared.columns.own(index), settings.rules, settings.live
         limits, backoff = live.limits, live.backoff_rules
+        self._grace_ns, self._look_at_held_ns = live.grace_ns, 0
         decoder = _decoder(live.admission_limits)
         self.book = book = CallBook(shared, number)
         shared.names.no_strangers = live.service_users
         self._rate_changes = RateChanges(shared, book)
         replies = Replies(counts, settings.wire_limits.busy_http_status, decoder)
         self._arrivals = arrivals = Arrivals(shared, index, settings.costs, backoff.charge_refused)
-        self.enqueuer = enqueuer = Enqueuer(shared, counts, book, replies, arrivals, backoff)
-        self._withdrawals = Withdrawals(shared, number, counts, book, enqueuer, replies)
-        patience = Patience(settings.waiting, clock)
-        self._answers = Answers(shared, number, counts, book, replies, arrivals, patience, clock)
+        self._counted = counted = CallerCounts(shared, number, arrivals, clock())
+        self.enqueuer = enqueuer = Enqueuer(
+            shared, counts, book, replies, arrivals, backoff, counted
+        )
+        self._withdrawals = Withdrawals(shared, number, counts, book, enqueuer, replies, clock)
+        patience = Patience(settings.waiting)
+        turned_away = enqueuer.turned_away
+        self._answers = Answers(
+            shared, number, counts, book, replies, arrivals, patience, clock, turned_away, counted
+        )
         self._collect = collect = self._answers.collect
 
         newcomers = rules.newcomers(shared)
@@ -92,7 +104,8 @@ class Reader:
             self.callers, rules.tokens, rules.proxies, rules.required
         )
         identities = rules.identities(shared, newcomers, counts)
-        builtins = Builtins(authentication, self._withdrawals.cancel, counts)
+        self._explanation = Explanation(shared, live.level_rules)
+        builtins = Builtins(authentication, self._withdrawals.cancel, self._explanation, counts)
         self._staging = Staging(
             shared,
             book,
@@ -103,9 +116,18 @@ class Reader:
             live.admission_limits,
             live.reserved,
             book.throttle,
+            Places(shared, settings.groups),
         )
-        admission = Admission(
-            shared, index, authentication, identities, builtins, replies, self._staging, decoder
+        self._admission = admission = Admission(
+            shared,
+            index,
+            authentication,
+            identities,
+            builtins,
+            replies,
+            self._staging,
+            counted,
+            decoder,
         )
 
         connections = Connections(self._sources, limits, self._withdrawals.drop)
@@ -126,7 +148,9 @@ class Reader:
         self.shared.names.no_strangers = live.service_users
         self._staging.limits = live.admission_limits
         self._staging.lanes.reserve(live.reserved, self._staging.rows)
+        self._explanation.rules = live.level_rules
         self._timeouts.configure(live.timeouts)
+        self._grace_ns = live.grace_ns
         self._arrivals.charge_refused = live.backoff_rules.charge_refused
         self.enqueuer.configure(live.backoff_rules)
         self._turn = min(live.limits.calls_per_pass, self._table.slots_per_reader)
@@ -175,30 +199,38 @@ class Reader:
         clients, staging = self.clients, self._staging
         staging.draining = self.shared.phase.reached(Phase.DRAINING)
         self._attend(events, now_ns)
-        calls = 0
-        while clients.ready and calls < CALLS_PER_PASS and self._has_room():
-            calls += clients.serve(clients.ready.next(), now_ns) or 1
-            if not self._table.policy.backoff:
+        calls, ready = 0, clients.ready
+        blocks = not self._table.policy.backoff
+        while ready.callers and calls < CALLS_PER_PASS and (not blocks or self._has_room()):
+            calls += clients.serve(ready.next(), now_ns) or 1
+            if blocks:
                 self.enqueuer.flush(now_ns)  # a full queue stops this connection at once
+        if calls:
+            self._admission.charge()
         self.enqueuer.flush(now_ns)
         answers = self._collect() if self._table.has_answers(self.number) else 0
         if now_ns >= self.book.next_deadline_ns:
             self._withdrawals.expire(now_ns)
         self._rate_changes.look(now_ns)
         self._timeouts.check(now_ns)
+        if now_ns >= self._counted.next_ns:
+            self._counted.publish(now_ns)
         clients.settle(now_ns)
         self._q[self._connections] = len(clients.by_fd)
         self.book.return_pages()
         if staging.draining:
-            self._tell_quiet()
+            self._drain(now_ns)
         return calls + answers
 
     def _attend(self, events: Events, now_ns: int) -> None:
-        clients = self.clients
+        by_fd, read, on_event = self.clients.by_fd, self.clients.read, self.clients.on_event
         for fd, event in events:
-            connection = clients.by_fd.get(fd)
+            connection = by_fd.get(fd)
             if connection is not None:
-                clients.on_event(connection, event, now_ns)
+                if event == READ and not connection.queued:
+                    read(connection, now_ns)
+                else:
+                    on_event(connection, event, now_ns)
             elif fd == self._bell:
                 doorbells.clear(fd)
             elif fd == self._handoff.fileno():
@@ -246,8 +278,14 @@ class Reader:
         """Give back its descriptors: for programs that outlive it."""
         self._sources.close()
 
-    def _tell_quiet(self) -> None:
-        """While draining: whether nothing is in flight and nothing is unsent."""
+    def _drain(self, now_ns: int) -> None:
+        """What the grace period does not help is refused; whether nothing is in flight and nothing
+        is unsent."""
+        if now_ns >= self._look_at_held_ns:
+            self._look_at_held_ns = now_ns + HELD_NS
+            ends_ns = self.shared.phase.since_ns + self._grace_ns
+            self._withdrawals.turn_away_held(ends_ns, now_ns)
+            self.clients.settle(now_ns)
         unsent = any(connection.unsent for connection in self.clients.by_fd.values())
         self._row["quiet"] = int(not unsent and not self.book.calls)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...scheduling.backoff import Refusal
+from ...shm.offers import LEVEL_FULL, PRINCIPAL_FULL
 from ...shm.states import Status
-from ...shm.table import LEVEL_FULL, PRINCIPAL_FULL
 from ...workers import errors
 from ...workers.errors import error_object
 
@@ -83,6 +83,19 @@ def without_body(status: int, idempotent: bool) -> bytes:
         reason="no_room_for_answer",
         rule="limits.segment-payload-bytes",
         retriable=idempotent,
+    )
+
+
+def nested(inline: str | None) -> bytes:
+    """-32005 for a call for which all handlers wait; `inline`: the server whose handler runs it."""
+    text = "Limit exceeded: every handler is busy, and one of them waits for this call"
+    return error_object(
+        errors.LIMIT_EXCEEDED,
+        text,
+        reason="nested",
+        retriable=False,
+        rule="handlers.nested-calls",
+        inline=inline,
     )
 
 

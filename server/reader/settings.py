@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...scheduling.cost import CostRules
+from ..groups import Group
 from ..settings.trusted_peers import NOBODY, TrustedPeers
+from ..standing import LevelRules
 from ..wire.limits import WireLimits
 from .backoff import BackOffRules
 from .caller_rules import CallerRules
@@ -26,6 +28,8 @@ class LiveSettings:
     backoff_rules: BackOffRules = field(default_factory=BackOffRules)
     reserved: ReservedCalls = field(default_factory=ReservedCalls)
     service_users: frozenset[str] = frozenset()
+    grace_ns: int = 30_000_000_000  # that calls in flight have when the server ends
+    level_rules: LevelRules = field(default_factory=LevelRules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +43,4 @@ class ReaderSettings:
     costs: CostRules = field(default_factory=CostRules)
     identities: int = 4096
     waiting: WaitLimits = NO_WAITS
+    groups: tuple[Group, ...] = ()  # of handlers; (): there is but one

@@ -11,7 +11,7 @@ import msgspec
 
 from ...shm import states
 from ...shm.columns import Counter
-from ...shm.layout import METHOD, WORD, word_of
+from ...shm.layout import GROUP_SHIFT, METHOD, WORD, word_of
 from ...shm.shared import Shared
 from ...workers.envelope import CarriedMeta, Meta
 from ..wire.events import NO_META, HttpMeta
@@ -23,15 +23,18 @@ from .connection import Who
 from .enqueuer import Enqueuer
 from .exchange import PendingCall
 from .lanes import Lanes, ReservedCalls
+from .places import Places
 from .replies import Replies
 from .throttle import Throttle
 
 UNDECODED_METHOD = "(undecoded)"  # statistics of requests that a handler decodes
 
 _METHOD_WORDS = METHOD.itemsize // WORD
-_FLAGS, _TIMEOUT, _EXPECTED = (
-    word_of(METHOD, name) for name in ("flags", "timeout_ns", "expected_ns")
+_FLAGS, _TIMEOUT, _EXPECTED, _MEAN = (
+    word_of(METHOD, name) for name in ("flags", "timeout_ns", "expected_ns", "mean_ns")
 )
+MEANS = 4  # a method's calls are short as well if so many times their mean is a short time
+_LONG = states.LONG << states.CLASS_SHIFT  # in a `call` word
 _encode_meta = msgspec.json.Encoder().encode
 
 
@@ -46,6 +49,7 @@ class AdmissionLimits:
     max_id_bytes: int = 256
     default_timeout_ns: int = 60_000_000_000
     max_timeout_ns: int = 3_600_000_000_000
+    nested_calls: str = "inline"
 
 
 class Staging:
@@ -62,6 +66,7 @@ class Staging:
         limits: AdmissionLimits,
         reserved: ReservedCalls,
         throttle: Throttle,
+        places: Places,
     ) -> None:
         """`limits` may change meanwhile, but for what a message may hold."""
         self._q, self._names, self._table = shared.segment.q, shared.names, shared.table
@@ -69,9 +74,9 @@ class Staging:
         self._replies, self._counts, self.limits = replies, counts, limits
         self._levels = shared.geometry.levels
         self._throttle, self._rates = throttle, throttle.version_word
-        self._method_names: dict[int, str] = {}
         self.lanes = Lanes(self._levels, reserved)
-        self.unit = arrivals.unit
+        self.places, self._bases = places, places.bases if places.are_several else None
+        self.unit, self._stamps = arrivals.unit, arrivals.stamps
         self.draining = False
         self.rows: dict[str, int] = {}  # of the methods that were called
         self._methods0 = shared.names.methods.first
@@ -80,11 +85,11 @@ class Staging:
     def find_method(self, name: str) -> int:
         """The row of a method of the service; -1 if there is none of that name."""
         row = self._names.methods.find(name)
-        if row < 0 or row == self.undecoded:
+        if row < 0 or row == self.undecoded or not self._names.has_method(row):
             return -1
         self.rows[name] = row
-        self._method_names[row] = name
         self.lanes.know(name, row)
+        self.places.know(name, row)
         return row
 
     @property
@@ -94,8 +99,9 @@ class Staging:
 
     def method_names(self) -> list[str]:
         """Those of the service."""
-        methods = self._names.methods
-        return [methods.name(row) for row in methods.used_rows() if row != self.undecoded]
+        names, methods = self._names, self._names.methods
+        rows = (row for row in methods.used_rows() if row != self.undecoded)
+        return [methods.name(row) for row in rows if names.has_method(row)]
 
     def stage(
         self,
@@ -114,50 +120,67 @@ class Staging:
             self._arrivals.refused_without_slot(account.row)
             self._replies.refuse(pending, refusals.SHUTTING_DOWN, message)
             return
-        q, method = self._q, self._methods0 + row * _METHOD_WORDS
-        pending.flags |= q[method + _FLAGS]
+        q, method, caller = self._q, self._methods0 + row * _METHOD_WORDS, who.caller
+        pending.caller = user = who.name
+        pending.flags = flags = pending.flags | q[method + _FLAGS]
         if pending.id is None:
-            pending.flags |= states.NOTIFICATION
-        pending.deadline_ns = now_ns + self._timeout_ns(q[method + _TIMEOUT], timeout_ms)
-        expected_ns, level = q[method + _EXPECTED], q[account.level_word]
-        place = level
+            pending.flags = flags = flags | states.NOTIFICATION
+            self._enqueuer.silent = True
+        timeout_ns, limits = q[method + _TIMEOUT], self.limits
+        if timeout_ms is None:
+            timeout_ns = min(timeout_ns or limits.default_timeout_ns, limits.max_timeout_ns)
+        else:
+            timeout_ns = self._asked_ns(timeout_ms, timeout_ns)
+        pending.deadline_ns = deadline_ns = now_ns + timeout_ns
+        expected_ns, place = q[method + _EXPECTED], q[account.level_word]
+        level = place
         if self.lanes.are_used:
-            place = self.lanes.place(who.user or who.caller.name, row, level)
+            place = self.lanes.place(user, row, level)
         if place >= self._levels:  # a lane
             level = 0
-        short = 0 < expected_ns <= self._table.policy.claim_ahead_ns
-        cls = states.SHORT if short else states.LONG
-        call = states.call_word(row, cls=cls, flags=pending.flags, level=level)
-        slot = -1
-        if self._book.has_free:
-            slot = self._book.stage(
-                pending, account.reference, who.caller.reference, call, now_ns, expected_ns, body
-            )
-        if self._arrivals.stamps:
+        if self._bases is not None:
+            place += self._bases[row]
+        below_ns = self._table.policy.short_ns
+        short = 0 < expected_ns <= below_ns or self._is_short_by_mean(method, below_ns)
+        call = row | flags << states.FLAGS_SHIFT | level << states.SCHEDULED_SHIFT
+        if not short or flags & states.TOGETHER:
+            call |= _LONG
+        slot = self._book.stage(
+            pending, account.reference, caller.reference, call, now_ns, expected_ns, body
+        )
+        if self._stamps:
             self._arrivals.reserve(account.row, row, slot)
         if slot < 0:
             self._arrivals.refused_without_slot(account.row)
-            self._refuse_for_room(pending, level, message)
+            self._refuse_for_room(pending, level, place, message)
             return
-        pending.caller = caller = who.user or who.caller.name
         if q[self._rates]:
-            name = self._method_names.get(row, UNDECODED_METHOD)
-            self._throttle.name(slot, name, row, caller, pending.batch, now_ns)
+            self._throttle.name(slot, row, user, deadline_ns, pending.batch, now_ns)
         self._enqueuer.staged.append((slot, place))
         if pending.connection:
             pending.connection.calls.add(slot)
 
-    def _refuse_for_room(self, pending: PendingCall, level: int, message: bytes) -> None:
+    def _is_short_by_mean(self, method: int, below_ns: int) -> bool:
+        """Whether calls of a method with words at `method` take short, but for those that are
+        interrupted: where long ones keep the processors busy, many are."""
+        q = self._q
+        return q[method + _EXPECTED] > 0 and 0 < q[method + _MEAN] * MEANS <= below_ns
+
+    def send_undecoded(self, group: int) -> None:
+        """Calls of messages that a handler decodes go to `group` from now on."""
+        self.places.bases[self.undecoded] = group << GROUP_SHIFT
+
+    def _refuse_for_room(
+        self, pending: PendingCall, level: int, place: int, message: bytes
+    ) -> None:
         rule = "limits.segment-payload-bytes" if self._book.has_free else "callqueue.total-capacity"
-        error = refusals.no_room(rule, self._enqueuer.drain.retry_after_ms())
+        error = refusals.no_room(rule, self._enqueuer.drain.of(place).retry_after_ms())
         self._enqueuer.refuser.no_room(pending, level, error, message)
 
-    def _timeout_ns(self, method_ns: int, asked_ms: float | None) -> int:
+    def _asked_ns(self, asked_ms: float, method_ns: int) -> int:
         """The shorter of what the caller and the method allow, within the server's limit."""
-        limits = self.limits
-        if asked_ms is None:
-            return min(method_ns or limits.default_timeout_ns, limits.max_timeout_ns)
-        return min(int(asked_ms * 1e6), method_ns or limits.max_timeout_ns, limits.max_timeout_ns)
+        most_ns = self.limits.max_timeout_ns
+        return min(int(asked_ms * 1e6), method_ns or most_ns, most_ns)
 
 
 def with_meta(
@@ -166,11 +189,17 @@ def with_meta(
     """Context, trace, attempt and user in front of the body, if there are any to be told."""
     context = (meta and meta.caller_context) or http.context
     trace = (meta and meta.traceparent) or http.traceparent
-    attempt = meta.attempt if meta else None
-    if context is None and trace is None and attempt is None and not user:
+    attempt, chain = (meta.attempt, meta.chain) if meta else (None, ())
+    if context is None and trace is None and attempt is None and not user and not chain:
         return body
     packed = _encode_meta(
-        CarriedMeta(caller_context=context, attempt=attempt, traceparent=trace, user=user or None)
+        CarriedMeta(
+            caller_context=context,
+            attempt=attempt,
+            traceparent=trace,
+            chain=chain,
+            user=user or None,
+        )
     )
     if len(packed) >= 1 << 8 * states.META_LENGTH:
         return with_meta(pending, None, NO_META, body, user)

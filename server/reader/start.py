@@ -12,14 +12,17 @@ import logging
 import os
 import pickle
 import socket
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...shm import states
 from ..costs import cost_rules
+from ..groups import groups_of
 from ..port import service_users
 from ..settings import processors
 from ..settings.trusted_peers import trusted_peers, trusted_proxies
+from ..standing import level_rules
 from ..supervisor.failures import CannotStart
 from ..wire.limits import WireLimits
 from .backoff import BackOffRules
@@ -89,7 +92,7 @@ def _hear(reader: Reader, port: Port, channel: socket.socket) -> None:
     reader.configure(live_settings(port))
 
 
-def reader_of(port: Port, number: int) -> Reader:
+def reader_of(port: Port, number: int, clock: Callable[[], int] = time.monotonic_ns) -> Reader:
     """Reader `number` of `port`."""
     settings = port.settings
     identity = settings.identity
@@ -101,8 +104,9 @@ def reader_of(port: Port, number: int) -> Reader:
         costs=cost_rules(port.ipc),
         identities=settings.limits.identities,
         waiting=_wait_limits(settings),
+        groups=groups_of(settings),
     )
-    return Reader(port.shared, number, port.handoffs[number].far, own)
+    return Reader(port.shared, number, port.handoffs[number].far, own, clock)
 
 
 def live_settings(port: Port) -> LiveSettings:
@@ -115,6 +119,8 @@ def live_settings(port: Port) -> LiveSettings:
         backoff_rules=backoff_rules(port),
         reserved=_reserved(port.ipc),
         service_users=frozenset(service_users(port.ipc)),
+        grace_ns=settings.shutdown.grace_ms * MS,
+        level_rules=level_rules(port.ipc),
     )
 
 
@@ -200,6 +206,7 @@ def _admission_limits(settings: Settings) -> AdmissionLimits:
         max_id_bytes=limits.max_id_bytes,
         default_timeout_ns=limits.default_timeout_ms * MS,
         max_timeout_ns=limits.max_timeout_ms * MS,
+        nested_calls=settings.handlers.nested_calls,
     )
 
 

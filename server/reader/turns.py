@@ -16,10 +16,10 @@ class TurnList:
     """Callers in turn; each caller's connections in turn."""
 
     def __init__(self) -> None:
-        self._callers: deque[Caller] = deque()
+        self.callers: deque[Caller] = deque()  # those of which a connection waits
 
     def __bool__(self) -> bool:
-        return bool(self._callers)
+        return bool(self.callers)
 
     def add(self, connection: Connection) -> None:
         """`connection` waits for its caller's turn; nothing happens if it does already."""
@@ -28,15 +28,18 @@ class TurnList:
         connection.queued = True
         caller = connection.caller
         if not caller.ready:
-            self._callers.append(caller)
+            self.callers.append(caller)
         caller.ready.append(connection)
 
     def next(self) -> Connection:
         """Take the connection whose turn it is; IndexError if none waits."""
-        caller = self._callers.popleft()
-        connection = caller.ready.popleft()
-        if caller.ready:
-            self._callers.append(caller)
+        callers = self.callers
+        ready = callers[0].ready
+        connection = ready.popleft()
+        if not ready:
+            callers.popleft()
+        elif len(callers) > 1:
+            callers.rotate(-1)
         connection.queued = False
         return connection
 
@@ -46,4 +49,4 @@ class TurnList:
             connection.queued = False
             connection.caller.ready.remove(connection)
             if not connection.caller.ready:
-                self._callers.remove(connection.caller)
+                self.callers.remove(connection.caller)

@@ -18,7 +18,10 @@ class UnfinishedInput:
 
     def account(self, connection: Connection) -> bool:
         """Note how much `connection` holds now; False if it has grown too large."""
-        change = self._note(connection, connection.wire.buffered)
+        buffered = connection.wire.current.buffered
+        if buffered == connection.buffered:
+            return True
+        change = self._note(connection, buffered)
         return change <= 0 or self._limits.allows_unfinished(connection, self.held)
 
     def forget(self, connection: Connection) -> None:
@@ -27,8 +30,7 @@ class UnfinishedInput:
 
     def _note(self, connection: Connection, buffered: int) -> int:
         change = buffered - connection.buffered
-        if change:
-            connection.buffered = buffered
-            connection.caller.unfinished += change
-            self.held += change
+        connection.buffered = buffered
+        connection.caller.unfinished += change
+        self.held += change
         return change

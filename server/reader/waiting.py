@@ -24,7 +24,7 @@ from ...shm import doorbells
 from ...shm.shared import Shared
 from .callbook import CallBook
 from .connection import Connection
-from .drain_rate import DrainRate
+from .drain_rate import DrainRates
 from .sources import Events, Sources
 from .watch import Watch
 
@@ -48,15 +48,15 @@ NO_WAITS = WaitLimits()
 class Patience:
     """Which connections do not notice a nap."""
 
-    def __init__(self, limits: WaitLimits, clock: Callable[[], int]) -> None:
-        self._patient_ns, self._clock = PATIENCE * limits.nap_ns, clock
+    def __init__(self, limits: WaitLimits) -> None:
+        self._patient_ns = PATIENCE * limits.nap_ns
+        self._impatient_ns = self._patient_ns // 2
 
-    def note(self, connection: Connection, arrived_ns: int) -> None:
-        """A call of `connection` that came at `arrived_ns` is answered now."""
-        age_ns, patient_ns = self._clock() - arrived_ns, self._patient_ns
-        if age_ns > patient_ns:
-            connection.patient = patient_ns > 0
-        elif age_ns < patient_ns // 2:
+    def note(self, connection: Connection, age_ns: int) -> None:
+        """A call of `connection` that came `age_ns` ago is answered now."""
+        if age_ns > self._patient_ns:
+            connection.patient = self._patient_ns > 0
+        elif age_ns < self._impatient_ns:
             connection.patient = False
 
 
@@ -69,7 +69,7 @@ class Waiting:
         number: int,
         sources: Sources,
         book: CallBook,
-        drain: DrainRate,
+        drain: DrainRates,
         collect: Callable[[], int],
         limits: WaitLimits,
         clock: Callable[[], int],
@@ -105,6 +105,8 @@ class Waiting:
     def _gathering_ns(self) -> int:
         """How long nobody misses this reader, for the handlers have enough to do; 0: not long."""
         if not self._nap_ns or self._table.some_handler_idles:
+            return 0
+        if self._table.express_are_busy(self._clock()):
             return 0
         nap_ns = min(self._nap_ns, self._drain.left_ns() // NAP_PART)
         return nap_ns if nap_ns >= LEAST_NAP_NS else 0

@@ -8,12 +8,15 @@ answered            too late: the answer is on its way
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 
 from ...shm import states
+from ...shm.answers import ANSWERED, GIVEN_UP, WITHDRAWN
 from ...shm.columns import Counter
+from ...shm.outlook import held_beyond
+from ...shm.rings import W_SEQ
 from ...shm.shared import Shared
-from ...shm.table import ANSWERED, GIVEN_UP, WITHDRAWN
 from ...workers.errors import deadline_exceeded
 from . import refusals
 from .callbook import NEVER_NS, CallBook
@@ -37,9 +40,12 @@ class Withdrawals:
         book: CallBook,
         enqueuer: Enqueuer,
         replies: Replies,
+        clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
+        self._clock = clock
         self._table, self._number, self._counts = shared.table, number, counts
         self._book, self._enqueuer, self._replies = book, enqueuer, replies
+        self._time = shared.histograms.of_reader(number).answered
 
     def expire(self, now_ns: int) -> None:
         """Answer what is past its deadline, and note when the next call is."""
@@ -54,7 +60,8 @@ class Withdrawals:
         for slot in due:
             by_timeout.setdefault(self._book.method_timeout_ns(slot), []).append(slot)
         for method_timeout_ns, slots in by_timeout.items():
-            self._give_up(slots, deadline_exceeded(method_timeout_ns), Counter.EXPIRED)
+            error = deadline_exceeded(method_timeout_ns)
+            self._give_up(slots, error, Counter.EXPIRED, answered_ns=now_ns)
 
     def cancel(self, connection: Connection, id_: bytes) -> bool:
         """Answer the call of `connection` with this raw id "cancelled"; False if there is none."""
@@ -88,6 +95,13 @@ class Withdrawals:
         too_late = (ANSWERED, GIVEN_UP)  # a handler was faster
         self._give_up(waiting, refusals.SHUTTING_DOWN, Counter.SHUTTING_DOWN, too_late)
 
+    def turn_away_held(self, until_ns: int, now_ns: int) -> None:
+        """The server ends then: calls that limiters hold longer are refused; another server may
+        take them by now."""
+        late = held_beyond(self._table, until_ns, now_ns)
+        mine = [slot for slot in self._book.calls if slot in late]
+        self._give_up(mine, refusals.SHUTTING_DOWN, Counter.SHUTTING_DOWN, begun=False)
+
     def drop(self, slots: Iterable[int]) -> None:
         """The connection of these calls is closed."""
         slots = list(slots)
@@ -101,8 +115,14 @@ class Withdrawals:
         error: bytes,
         counter: Counter,
         too_late: tuple[int, ...] = (ANSWERED,),
+        *,
+        begun: bool = True,
+        answered_ns: int = 0,
     ) -> int:
-        """Withdraw calls and answer them with `error`, but those that are `too_late`; how many."""
+        """Withdraw calls and answer them with `error`, but those that are `too_late`; how many.
+
+        What is answered at `answered_ns` counts in the latencies; at 0 it does not.
+        """
         book = self._book
         staged = {slot for slot in slots if book.is_staged(slot)}
         accepted = [slot for slot in slots if slot not in staged]
@@ -112,19 +132,29 @@ class Withdrawals:
         if staged:
             self._enqueuer.take_back(staged)
         if accepted:
-            given_up += self._withdraw(accepted, too_late)
+            is_dropped = counter is not Counter.SHUTTING_DOWN
+            given_up += self._withdraw(accepted, too_late, begun, is_dropped)
+        if answered_ns:
+            self._time([slot for slot, _ in given_up], answered_ns)
         for slot, pending in given_up:
             self._answer(slot, pending, error, messages.get(slot, b""))
         self._counts[counter] += len(given_up)
         return len(given_up)
 
     def _withdraw(
-        self, slots: list[int], too_late: tuple[int, ...]
+        self, slots: list[int], too_late: tuple[int, ...], begun: bool, is_dropped: bool
     ) -> list[tuple[int, PendingCall]]:
-        """Give up accepted calls; those whose outcome is not `too_late`."""
-        book, given_up = self._book, []
+        """Give up accepted calls; those whose outcome is not `too_late`.
+
+        What is dropped is charged, if it is to be, in order of arrival: the head of a batch before
+        the others, for all of it.
+        """
+        book, given_up, charged_ns = self._book, [], None
+        if is_dropped and book.throttle.charges_dropped:
+            charged_ns = self._clock()
+            slots = sorted(slots, key=lambda slot: int(self._table.words[slot, W_SEQ]))
         outcomes = [ANSWERED] * len(slots)
-        self._table.withdraw(self._number, slots, outcomes)
+        self._table.withdraw(self._number, slots, outcomes, begun=begun, charged_ns=charged_ns)
         for slot, outcome in zip(slots, outcomes, strict=True):
             if outcome in too_late:
                 continue

@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-FORMS = "write tcp://HOST:PORT, unix:/PATH or unix:/PATH#PORT"
+FORMS = "write tcp://HOST:PORT, unix:/PATH or unix:/PATH#PORT (or systemd:NAME, fd://NUMBER)"
 LONGEST_PATH = 107  # bytes: sun_path of sockaddr_un, less its NUL
 
 
 @dataclass(frozen=True, slots=True)
 class BindAddress:
-    """TCP: `host` and `port` (0: the kernel chooses). Unix: `path`.
+    """TCP: `host` and `port` (0: the kernel chooses). Unix: `path`. A socket that who starts the
+    daemon has opened: `inherited`, its name or number.
 
-    `section` is the port of the `[ipc.<port>]` section that the address belongs to; None, for a
-    Unix socket only, means the first section.
+    `section` is the port of the `[ipc.<port>]` section that the address belongs to; None, but for
+    TCP, means the first section.
     """
 
     section: int | None
     host: str = ""
     port: int = 0
     path: str = ""
+    inherited: str = ""
 
     @property
     def is_unix(self) -> bool:
         return bool(self.path)
 
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it over TCP."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
     def __str__(self) -> str:
+        section = "" if self.section is None else f"#{self.section}"
         if self.is_unix:
-            return f"unix:{self.path}" + ("" if self.section is None else f"#{self.section}")
+            return f"unix:{self.path}{section}"
+        if self.inherited:
+            kind = "fd://" if self.inherited.isdigit() else "systemd:"
+            return f"{kind}{self.inherited}{section}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"tcp://{host}:{self.port}"
 
@@ -39,7 +56,17 @@ def parse_bind_address(text: str) -> BindAddress:
         return _unix(text.removeprefix("unix:"))
     if text.startswith("tcp://"):
         return _tcp(text)
+    for prefix in ("systemd:", "fd://"):
+        if text.startswith(prefix):
+            return _inherited(text.removeprefix(prefix), is_number=prefix == "fd://")
     raise ValueError(f"is not an address: {FORMS}")
+
+
+def _inherited(rest: str, *, is_number: bool) -> BindAddress:
+    name, hash_sign, section = rest.partition("#")
+    if not name or name.isdigit() != is_number or not name.isascii():
+        raise ValueError("needs a number after fd://, or systemd's name after systemd:")
+    return BindAddress(_port(section) if hash_sign else None, inherited=name)
 
 
 def _unix(rest: str) -> BindAddress:

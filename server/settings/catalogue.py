@@ -1,6 +1,7 @@
 """All declared keys, under every name that they can be written by.
 
-Own keys are absolute: `limits.max-batch`. The keys of a port are relative; written, they are
+Own keys are absolute: `limits.max-batch`, and so are those of a group of handlers:
+`handlers.gpu.count`. The keys of a port are relative; written, they are
 `ipc.8020.callqueue.impl` for one port and `ipc.callqueue.impl` for all.
 """
 
@@ -10,7 +11,9 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping
 
+from ...workers.context import DEFAULT_GROUP
 from ..config import SECTIONS
+from ..config_groups import HandlerGroup
 from ..config_ipc import GROUPS
 from .declaration import Setting, settings_of
 
@@ -24,7 +27,11 @@ PORT: Mapping[str, Setting] = {
     for fields in GROUPS.values()
     for declared in settings_of(fields).values()
 }
+GROUP: Mapping[str, Setting] = {
+    declared.key: declared for declared in settings_of(HandlerGroup).values()
+}
 _TABLES = {*SECTIONS, "ipc"}
+_GROUP = re.compile(r"handlers\.([A-Za-z][A-Za-z0-9_-]*)(?:\.(.+))?")
 _IPC = re.compile(r"ipc\.(?:([0-9]+)(?:\.|$))?(.*)")
 
 
@@ -32,6 +39,21 @@ def port_and_key(key: str) -> tuple[int | None, str] | None:
     """`ipc.8020.x` -> (8020, x); `ipc.x` -> (None, x); None for a key of another section."""
     match = _IPC.fullmatch(key)
     return match and (int(match[1]) if match[1] else None, match[2])
+
+
+def group_and_key(key: str) -> tuple[str, str] | None:
+    """`handlers.gpu.count` -> (gpu, count); `handlers.gpu` -> (gpu, ""); None if it is none of a
+    group: no group may have the name of a key of `[handlers]`, or DEFAULT_GROUP."""
+    match = _GROUP.fullmatch(key)
+    if not match or match[1] == DEFAULT_GROUP or f"handlers.{match[1]}" in ABSOLUTE:
+        return None
+    return match[1], match[2] or ""
+
+
+def is_whole(key: str) -> bool:
+    """Whether a table of that name is one value."""
+    split = group_and_key(key)
+    return split is not None and split[1] == "env"
 
 
 def own_names(key: str, declared: Setting) -> tuple[str, ...]:
@@ -60,7 +82,9 @@ RELATIVE: Mapping[str, Setting] = {
 
 def declaration(key: str) -> Setting | None:
     """The declaration of a key under any of its names; None if there is none."""
-    split = port_and_key(key)
+    split, group = port_and_key(key), group_and_key(key)
+    if group:
+        return GROUP.get(group[1])
     return ABSOLUTE.get(key) or (RELATIVE.get(split[1]) if split else None)
 
 
@@ -81,6 +105,10 @@ def nearest(key: str, likeness: float = 0.6) -> str | None:
 
     Without `ipc.` and port where `key` has them.
     """
+    group = group_and_key(key)
+    if group and group[1]:
+        in_group = difflib.get_close_matches(group[1], GROUP, 1, likeness)
+        return f"handlers.{group[0]}.{in_group[0]}" if in_group else None
     split = port_and_key(key)
     wanted = split[1] if split else key
     tails = (wanted, wanted.partition(".")[2])

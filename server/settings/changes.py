@@ -16,6 +16,7 @@ from ..config_ipc import GROUPS, PortSettings
 from .declaration import ConfigError, Setting, settings_of
 
 CAPACITY = "callqueue.total-capacity"
+NO_GROUP = "no such group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,23 @@ def merge(running: Settings, read: Settings, room: Mapping[int, int]) -> tuple[S
     for number in running.ports:
         if number in read.ports:
             ports[number] = _port(running.ports[number], read.ports[number], room[number], changes)
+    _groups(running, read, changes)
     origins = {**running.origins, **{c.key: read.origins[c.key] for c in changes.applied}}
     settings = dataclasses.replace(running, **sections, ports=ports, origins=origins)
     return settings, changes
+
+
+def _groups(running: Settings, read: Settings, changes: Changes) -> None:
+    """Those of handlers stay as they are."""
+    for name in dict.fromkeys([*running.groups, *read.groups]):
+        old, new = running.groups.get(name), read.groups.get(name)
+        if old and new:
+            _group(old, new, f"handlers.{name}", changes, set())
+        else:
+            told = (
+                NO_GROUP if group is None else f"{group.count} handlers" for group in (old, new)
+            )
+            changes.needs_restart.append(Change(f"handlers.{name}", *told))
 
 
 def _port(running: PortSettings, read: PortSettings, room: int, changes: Changes) -> PortSettings:

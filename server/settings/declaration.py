@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,32 @@ class ConfigError(ValueError):
 
     For the operator, as it stands: no caller adds to it.
     """
+
+
+class Mistakes:
+    """Collects ConfigErrors, so that all of them are told at once, each once."""
+
+    def __init__(self, found: Iterable[ConfigError] = ()) -> None:
+        self._texts = dict.fromkeys(map(str, found))
+
+    @contextlib.contextmanager
+    def collected(self) -> Iterator[None]:
+        """What the block raises is kept for later."""
+        try:
+            yield
+        except ConfigError as error:
+            self._texts[str(error)] = None
+
+    def add(self, errors: Iterable[ConfigError]) -> None:
+        self._texts |= dict.fromkeys(map(str, errors))
+
+    def tell(self) -> None:
+        """ConfigError, a line for each, if there are any."""
+        if len(self._texts) > 1:
+            lines = "".join(f"\n  {text}" for text in self._texts)
+            raise ConfigError(f"{len(self._texts)} things are wrong:{lines}")
+        if self._texts:
+            raise ConfigError(*self._texts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,23 @@ def handlers(draft: Draft) -> Because:
     return Because(min(processors.count, MOST_HANDLERS), f"one per processor: {processors.why}")
 
 
+def express_handlers(draft: Draft) -> Because:
+    if draft.is_given("handlers.count"):
+        return Because(0, "handlers.count is given: no process more than that")
+    if draft.is_hadoops:
+        return Because(0, "as Hadoop: every handler takes what the multiplexer draws")
+    if draft["handlers.count"] < 2:
+        return Because(0, "one handler: its calls run in one process")
+    return Because(1, "beside as many handlers as processors")
+
+
 def readers(draft: Draft) -> Because:
-    count: int = draft["handlers.count"]
+    count: int = draft["handlers"]
     return Because(max(1, count // 4), f"one per 4 handlers, at least one ({count} handlers)")
 
 
 def blas_threads(draft: Draft) -> Because:
-    processors, count = draft.machine.processors.count, draft["handlers.count"]
+    processors, count = draft.machine.processors.count, draft["handlers"]
     return Because(max(1, processors // count), f"{processors} processors for {count} handlers")
 
 
@@ -37,7 +47,7 @@ def bind(draft: Draft) -> tuple[BindAddress, ...]:
 
 def allowed_hosts(draft: Draft) -> tuple[str, ...]:
     """Names only: HTTP requests that name an IP address are always accepted."""
-    hosts = [address.host for address in draft["server.bind"] if not address.is_unix]
+    hosts = [address.host for address in draft["server.bind"] if address.host]
     names = [draft.machine.hostname if _is_any(host) else host for host in hosts]
     return tuple(dict.fromkeys(["localhost", "*.localhost", *filter(_is_name, names)]))
 

@@ -35,14 +35,17 @@ class Machine:
 class Draft:
     """Settings on their way: `draft[key]` settles that one first, if need be.
 
-    Keys of a port are relative ("callqueue.impl"). `sections` are the ports that have an
-    `[ipc.<port>]` section, in their order. `queue_of_all_ports`: a core-site.xml names this port's
-    queue in the key of all ports.
+    Keys of a port are relative ("callqueue.impl"); "handlers" is how many processes all groups of
+    handlers have. `is_given(key)`: somebody wrote that one down. `is_hadoops`: some of that is in a
+    core-site.xml. `sections` are the ports that have an `[ipc.<port>]` section, in their order.
+    `queue_of_all_ports`: a core-site.xml names this port's queue in the key of all ports.
     """
 
     machine: Machine
     sections: tuple[int, ...]
     settle: Callable[[str], Any]
+    is_given: Callable[[str], bool]
+    is_hadoops: bool = False
     queue_of_all_ports: bool = False
 
     def __getitem__(self, key: str) -> Any:

@@ -1,6 +1,6 @@
 """What was written, and where: flags over environment over file.
 
-A layer maps absolute keys to entries as they were written; `checked` refuses keys that nobody
+A layer maps absolute keys to entries as they were written; `errors` are those that nobody
 declared. A core-site.xml holds the keys of a whole cluster: there only a near miss is refused.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from . import catalogue
@@ -46,11 +46,18 @@ class Layer:
     def of(cls, entries: Iterable[Entry], hadoop: bool = False) -> Layer:
         return cls({entry.key: entry for entry in entries}, hadoop)
 
+    def errors(self) -> Iterator[ConfigError]:
+        """Keys that nobody knows; in a core-site.xml only those that are nearly one of ours."""
+        unknown = (e for e in self.entries.values() if not self._is_known(e))
+        return filter(None, map(self._refusal, unknown))
+
+    @staticmethod
+    def _is_known(entry: Entry) -> bool:
+        is_empty_group = entry.value == {} and catalogue.group_and_key(entry.key) is not None
+        return is_empty_group or catalogue.is_known(entry.key)
+
     def checked(self) -> Layer:
-        """Itself, without what it may hold and does not concern us; ConfigError."""
-        for entry in self.entries.values():
-            if not catalogue.is_known(entry.key):
-                self._refuse(entry)
+        """Itself, without what it may hold and does not concern us."""
         if not self.hadoop:
             return self
         known = {k: e for k, e in self.entries.items() if has_effect_in_hadoop(k)}
@@ -58,13 +65,12 @@ class Layer:
         notes = [f"no effect here: {', '.join(ignored)}"] if ignored else []
         return Layer(known, True, (*notes, *filter(None, map(_not_understood, known.values()))))
 
-    def _refuse(self, entry: Entry) -> None:
-        """ConfigError for an unknown key; in a core-site.xml only if it is nearly one of ours."""
+    def _refusal(self, entry: Entry) -> ConfigError | None:
         near = catalogue.nearest(entry.key, NEAR_MISS if self.hadoop else 0.6)
         if self.hadoop and not (near and entry.key.startswith("ipc.")):
-            return
+            return None
         hint = f"; did you mean {near}?" if near else ""
-        raise ConfigError(f"{entry}: unknown key{hint}")
+        return ConfigError(f"{entry}: unknown key{hint}")
 
 
 def has_effect_in_hadoop(key: str) -> bool:

@@ -5,6 +5,7 @@ An empty list of numbers counts as nothing written, as in Hadoop; an empty list 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -74,6 +75,16 @@ def read_names(raw: object) -> tuple[str, ...]:
     return names
 
 
+def _words(raw: object) -> list[Any]:
+    """A TOML list, or a text as a shell would split it."""
+    if not isinstance(raw, str):
+        return elements(raw)
+    try:
+        return shlex.split(raw)
+    except ValueError:
+        raise ValueError("has a quote that is not closed") from None
+
+
 def read_names_of_hadoop(raw: object) -> tuple[str, ...]:
     """Blanks belong to a name and empty elements are dropped."""
     return tuple(parsing.names(str(raw)))
@@ -92,4 +103,9 @@ NAMES = Kind(
     read_names,
     lambda names: f"[{', '.join(map(show_text, names))}]",
     read_names_of_hadoop,
+)
+WORDS = Kind(
+    "list of words",
+    lambda raw: tuple(map(read_text, _words(raw))),
+    lambda words: f"[{', '.join(map(show_text, words))}]",
 )

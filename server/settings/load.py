@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .. import config
+from ..config_groups import HandlerGroup
 from ..config_ipc import GROUPS, PortSettings
 from . import catalogue
 from .bind_address import BindAddress
-from .checks import check_own, check_port
+from .checks import check_groups, check_own, check_port
 from .core_site import read_core_site
-from .declaration import ConfigError, settings_of
+from .declaration import ConfigError, Mistakes, settings_of
 from .derived import first_section
 from .draft import Machine
 from .layers import Layer, environment_layer, flag_layer
@@ -59,7 +60,7 @@ def load_settings(
     path: Path | None = None,
     machine: Machine | None = None,
 ) -> config.Settings:
-    """The settings of a daemon; ConfigError names what is wrong and where.
+    """The settings of a daemon; ConfigError names all that is wrong and where.
 
     `flags` maps absolute keys to (value, name of the flag). `path` is a TOML file or a Hadoop
     core-site.xml (by its suffix .xml); without one FAIRCALL_CONFIG may name it.
@@ -69,7 +70,9 @@ def load_settings(
     layers = [flag_layer(flags or {}), environment_layer(environ)]
     if path is not None:
         layers.append(file_layer(path, environ))
-    return settle([layer.checked() for layer in layers], machine or Machine.this(environ))
+    mistakes = Mistakes(error for layer in layers for error in layer.errors())
+    checked = [layer.checked() for layer in layers]
+    return settle(checked, machine or Machine.this(environ), mistakes)
 
 
 def file_layer(path: Path, environ: Mapping[str, str]) -> Layer:
@@ -78,20 +81,39 @@ def file_layer(path: Path, environ: Mapping[str, str]) -> Layer:
     return Layer.of(read_toml(path))
 
 
-def settle(layers: Sequence[Layer], machine: Machine) -> config.Settings:
-    """The settings that checked `layers` give on `machine`."""
+def settle(
+    layers: Sequence[Layer], machine: Machine, mistakes: Mistakes | None = None
+) -> config.Settings:
+    """The settings of checked `layers` on `machine`; ConfigError with `mistakes` and all others."""
+    mistakes = mistakes or Mistakes()
     own = OwnValues(layers, machine)
-    built = {name: _section(own, name, fields) for name, fields in config.SECTIONS.items()}
-    check_own(own)
-    ports = _ports(own)
+    _read_all(own, [*catalogue.OWN, *own.group_keys()], mistakes)
+    ports: dict[int, PortValues] = {}
+    with mistakes.collected():
+        ports = _ports(own)
     for port in ports.values():
-        check_port(port)
+        _read_all(port, catalogue.PORT, mistakes)
+    mistakes.tell()
+    mistakes.add(check_own(own))
+    mistakes.add(check_groups(own))
+    for port in ports.values():
+        mistakes.add(check_port(port))
+    mistakes.tell()
+    built = {name: _section(own, name, fields) for name, fields in config.SECTIONS.items()}
     return config.Settings(
         **built,
+        groups={name: _section(own, f"handlers.{name}", HandlerGroup) for name in own.groups()},
         ports={number: _port_settings(port, own) for number, port in ports.items()},
         origins=_origins(own, ports),
         notes=_notes(layers, ports),
     )
+
+
+def _read_all(values: OwnValues | PortValues, keys: Iterable[str], mistakes: Mistakes) -> None:
+    """Settle each of `keys`; what is wrong with one does not hide what is wrong with others."""
+    for key in keys:
+        with mistakes.collected():
+            values[key]
 
 
 def _section(own: OwnValues, name: str, fields: type[Any]) -> Any:
@@ -129,7 +151,8 @@ def _port_settings(port: PortValues, own: OwnValues) -> PortSettings:
 
 
 def _origins(own: OwnValues, ports: Mapping[int, PortValues]) -> dict[str, str]:
-    origins = {key: own.settled[key].origin for key in catalogue.OWN}
+    keys = [*catalogue.OWN, *own.group_keys()]
+    origins = {key: own.settled[key].origin for key in keys}
     for number, port in ports.items():
         origins |= {f"ipc.{number}.{key}": port.settled[key].origin for key in catalogue.PORT}
     return origins

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import SECTIONS
+from ..config_groups import HandlerGroup
 from ..config_ipc import GROUPS
 from .declaration import Derived, Setting, settings_of
 
@@ -21,8 +22,8 @@ INTRODUCTION = """\
     faircall check-config --config faircall.toml --effective   # every value, and where it came from
 
 A value is taken from the first of these that has one: a flag of the command line, an environment
-variable, the file (`--config`, or `FAIRCALL_CONFIG`), the default. A key or a value that is wrong
-is an error that names the place, the key, the value and what would be right.
+variable, the file (`--config`, or `FAIRCALL_CONFIG`), the default. Keys and values that are wrong
+are told all at once, each with the place, the key, the value and what would be right.
 
 ```toml
 [server]
@@ -38,6 +39,9 @@ decay-scheduler.thresholds = [90]
 * **Environment**: the key in capitals, with `_` for `.` and `-`: `limits.max-batch` is
   `FAIRCALL_LIMITS_MAX_BATCH`, `backoff.enable` of port 8020 is `FAIRCALL_IPC_8020_BACKOFF_ENABLE`.
 * **Flags**: some settings have one of their own; `--set KEY=VALUE` sets any.
+* **Source**, the last column of the tables, says whose key it is: *Hadoop* for one that a
+  core-site.xml may hold as well, *faircall* for one of ours. Behind it stand other names of the
+  same setting: Hadoop's key if it is not the same, deprecated spellings, a variable of its own.
 * **Lists** are TOML lists, or text with commas. **Bytes** may have a unit: `"64 KiB"`, `"16M"`.
 * **Reload**: `faircall reload`, SIGHUP and `faircall.refresh_call_queue` read all of this again.
   What is *live* in the column *reload* is in force at once; *restart* keys are reported, and wait.
@@ -78,6 +82,9 @@ def page() -> Iterator[str]:
     for section, fields in SECTIONS.items():
         yield f"## `[{section}]`\n"
         yield from _table(fields, OWN_HEAD)
+        if section == "handlers":
+            yield "## `[handlers.<group>]`\n"
+            yield from _table(HandlerGroup, OWN_HEAD)
     yield "## `[ipc.<port>]` and `[ipc]`\n"
     for fields in GROUPS.values():
         yield f"### {fields.__name__}\n"

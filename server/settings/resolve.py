@@ -13,7 +13,7 @@ ports; two spellings of one value are an error. A core-site.xml follows Hadoop t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from . import catalogue
@@ -23,6 +23,7 @@ from .kinds import UNSET
 from .layers import Entry, Layer
 
 QUEUE, SCHEDULER = "callqueue.impl", "scheduler.impl"
+ALL_HANDLERS = "handlers"  # of a draft: how many processes all groups have
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +41,39 @@ class OwnValues:
     def __init__(self, layers: Sequence[Layer], machine: Machine) -> None:
         self.layers = layers
         self.settled: dict[str, Settled] = {}
-        self.draft = Draft(machine, sections(layers), self.__getitem__)
+        is_hadoops = any(layer.hadoop for layer in layers)
+        self.draft = Draft(machine, sections(layers), self.__getitem__, self.is_given, is_hadoops)
 
     def __getitem__(self, key: str) -> Any:
+        if key == ALL_HANDLERS:
+            return self._all_handlers()
         if key not in self.settled:
-            declared = catalogue.OWN[key]
+            declared = catalogue.OWN.get(key) or catalogue.declaration(key)
+            assert declared is not None
             names = catalogue.own_names(key, declared)
             found = _first(_read(entries, declared) for entries in _written(self.layers, names))
             self.settled[key] = found or default(declared, self.draft, hadoop_rules=False)
         return self.settled[key].value
+
+    def is_given(self, key: str) -> bool:
+        """Whether somebody wrote the setting down."""
+        return self[key] is not None and self.settled[key].entry is not None
+
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups of handlers, in order of first appearance."""
+        split = (catalogue.group_and_key(key) for layer in self.layers for key in layer.entries)
+        return tuple(dict.fromkeys(name for name, _ in filter(None, split)))
+
+    def group_keys(self) -> Iterator[str]:
+        """Every key of every group."""
+        return (f"handlers.{name}.{key}" for name in self.groups() for key in catalogue.GROUP)
+
+    def _all_handlers(self) -> int:
+        names = self.groups()
+        counts = [self[f"handlers.{name}.count"] for name in names]
+        if not any("*" in self[f"handlers.{name}.methods"] for name in names):
+            counts.append(self["handlers.count"])
+        return sum(counts)
 
 
 class PortValues:
@@ -62,7 +87,7 @@ class PortValues:
         self.hadoop_rules = queue is not None or any(layer.hadoop for layer in own.layers)
         everyones = [layer.entries.get(f"ipc.{QUEUE}") for layer in own.layers if layer.hadoop]
         inherited = queue is not None and queue.entry in everyones
-        self.draft = Draft(own.draft.machine, own.draft.sections, self.__getitem__, inherited)
+        self.draft = replace(own.draft, settle=self.__getitem__, queue_of_all_ports=inherited)
 
     def __getitem__(self, key: str) -> Any:
         if key not in catalogue.PORT:

@@ -15,6 +15,9 @@ def toml_lines(settings: Settings, *, defaults: bool) -> Iterator[str]:
     """A configuration file that says the same; without `defaults` only what was written."""
     for section in SECTIONS:
         yield from _table(section, [getattr(settings, section)], settings, defaults)
+        if section == "handlers":
+            for name, group in settings.groups.items():
+                yield from _table(f"handlers.{name}", [group], settings, defaults)
     for number, port in settings.ports.items():
         groups = [getattr(port, group) for group in GROUPS]
         yield from _table(f"ipc.{number}", groups, settings, defaults)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from .catalogue import is_whole
 from .declaration import ConfigError
 from .layers import Entry
 
@@ -42,9 +43,10 @@ def entries_of(tables: Mapping[str, Any], lines: Mapping[str, int], path: Path) 
 
 
 def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, object]]:
-    """Absolute keys and values; an empty table is a value, so that an empty section is seen."""
+    """Absolute keys and values; an empty table is a value, so that an empty section is seen, and
+    so is one that a key has for its value."""
     for name, value in table.items():
-        if isinstance(value, dict) and value:
+        if isinstance(value, dict) and value and not is_whole(f"{prefix}{name}"):
             yield from _leaves(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value

@@ -12,7 +12,6 @@ import os
 import signal
 from typing import TYPE_CHECKING, Any
 
-from ...shm import states
 from ...shm.layout import SLOT, word_of
 from ...shm.shared import Shared
 from ..log import Lines, text_fields
@@ -28,13 +27,10 @@ _LOW = 0xFFFF_FFFF
 
 def running_call(shared: Shared, handler: int, now_ns: int) -> dict[str, Any]:
     """Method, user and age since arrival of the call that `handler` runs; {} if it runs none."""
-    current = shared.row("handler", handler)["current"]
-    slot, generation = (current & _LOW) - 1, current >> 32
-    if not 0 <= slot < shared.geometry.calls:
+    slot = shared.running_slot(handler)
+    if slot < 0:
         return {}
     words = shared.table.words[slot]
-    if int(words[0]) >> states.GENERATION_SHIFT != generation:
-        return {}  # over since then, and its slot has another call
     method, identity = int(words[_CALL]) & _LOW, int(words[_IDENTITY]) & _LOW
     names, geometry = shared.names, shared.geometry
     return {

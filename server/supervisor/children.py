@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import random
 import signal
 import socket
 import time
@@ -22,6 +23,7 @@ from functools import partial
 from typing import Any
 
 from ...shm import states
+from ...shm.columns import Counter
 from ...shm.processes import ProcessRow
 from ..port import Port
 from .child import CRASHED, become_child, run_child
@@ -56,6 +58,8 @@ class Process:
     doom: str = ""
     failure: str = ""
     ending: bool = False  # it was told to end
+    ran_before: int = 0  # calls that those before it at its place ran
+    luck: float = field(default_factory=random.random)  # 0 to 1, of its limits' jitter
     untold: bytes = b""  # what it is to be told as soon as it listens
 
     def kill(self, why: str) -> None:
@@ -118,7 +122,12 @@ class Process:
 
 @dataclass(slots=True, eq=False)
 class Child:
-    """A place for a process; `due_ns` is when the next one may start, while WAITING."""
+    """A place for a process; `due_ns` is when the next one may start, while WAITING.
+
+    `wanted`: a process is to be there. `on_trial`: it may fail to start, and another has its work.
+    `group` is a handler's; `seat` is the index in it that its code is told: that of the one whose
+    successor it is.
+    """
 
     role: str
     number: int
@@ -127,10 +136,21 @@ class Child:
     state: ChildState = ChildState.WAITING
     process: Process | None = None
     due_ns: int = 0
+    wanted: bool = True
+    on_trial: bool = False
+    group: int = field(init=False)
+    is_express: bool = False
+    seat: int = field(init=False)
     restarts: Restarts = field(init=False)
     stacks: StackFile | None = None
 
     def __post_init__(self) -> None:
+        self.group, self.seat = 0, self.number
+        if self.role == "handler":
+            geometry = self.port.shared.geometry
+            self.group = geometry.group_of(self.number)
+            self.is_express = geometry.is_express(self.number)
+            self.seat = self.port.shared.seat_of(self.number)
         self.restarts = Restarts(runs_user_code=self.runs_user_code)
 
     @property
@@ -157,6 +177,18 @@ class Child:
         """For log lines: which child this is."""
         fields: dict[str, Any] = {"port": self.port.number} if self.several_ports else {}
         return fields | ({"index": self.number} if self.role in NUMBERED else {})
+
+    def vacate(self) -> None:
+        """No process is to be here: one that is claims no more, finishes what it has, ends."""
+        self.wanted = self.on_trial = False
+        self.row["leaving"] = 1
+        if self.process is None:
+            self.row["pid"] = 0
+            return
+        self.process.ending = True
+        self.port.shared.doorbells.ring_handlers(1 << self.number)
+        if self.state is not ChildState.READY:
+            self.process.kill("it is not needed")
 
     def happen(self, event: ChildEvent) -> None:
         """The one place where the state changes; BadTransition."""
@@ -186,7 +218,8 @@ def fork(child: Child, keep: Iterable[int], run: Callable[[socket.socket], int])
         os.waitpid(pid, 0)
         ours.close()
         raise
-    child.process = Process(pid, pidfd, ours, now_ns)
+    ran = int(child.port.shared.columns.counters[child.row.index, Counter.RUN])
+    child.process = Process(pid, pidfd, ours, now_ns, ran_before=ran)
     child.happen(ChildEvent.SPAWN)
 
 
@@ -214,4 +247,6 @@ def bury(child: Child) -> None:
     child.process = None
     row = child.row  # whose writer is dead
     row["status"], row["connections"] = states.Life.STARTING, 0
+    if not child.wanted:
+        row["pid"] = 0
     child.happen(ChildEvent.DIE)

@@ -6,10 +6,12 @@
                                                                              v
     STARTING --FAILED----------------------------------------------------> STOPPED
     STARTING, LEAVING, DRAINING --TERM, INT------------------------------> STOPPED
+    any phase --HOST_GONE------------------------------------------------> STOPPED
 
 In LEAVING the server still accepts, but /readyz fails: whoever balances load looks elsewhere. In
 DRAINING new calls are refused and those in flight are finished. In STOPPED the children end; the
-daemon ends after the last. A second TERM or INT stops at once.
+daemon ends after the last. A second TERM or INT stops at once, and so does the end of the program
+that embeds the server.
 
     WAITING --SPAWN--> STARTING --REPORT--> READY --DIE--> DEAD --REAPED--> WAITING
                            +-----------------DIE------------^
@@ -33,6 +35,7 @@ class Event(enum.Enum):
     TERM = "SIGTERM"
     INT = "SIGINT"
     HUP = "SIGHUP"
+    HOST_GONE = "the program that embeds the server lets it go, or is gone"
     ACCEPTED_ENOUGH = "shutdown.accept-ms are over"
     QUIET = "nothing is in flight"
     GRACE_OVER = "shutdown.grace-ms are over"
@@ -54,6 +57,7 @@ TRANSITIONS: dict[tuple[Phase, Event], Phase] = {
     (Phase.DRAINING, Event.INT): Phase.STOPPED,
     (Phase.STOPPED, Event.TERM): Phase.STOPPED,
     (Phase.STOPPED, Event.INT): Phase.STOPPED,
+    **{(phase, Event.HOST_GONE): Phase.STOPPED for phase in Phase},
     # Settings are read again, the phase stays.
     **{(phase, Event.HUP): phase for phase in Phase},
 }

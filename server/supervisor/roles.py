@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import logging
+import os
 import socket
 import sys
 from collections.abc import Callable, Mapping
@@ -16,7 +17,9 @@ from dataclasses import dataclass
 
 from ...workers.errors import ServiceError
 from ..costs import cost_rules
+from ..groups import groups_of, problem_with
 from ..port import Port
+from ..settings.environment_table import filled
 from .child import CRASHED
 from .children import FAILED, READY, Child
 from .failures import CANNOT_START, CannotStart, one_line, place_of
@@ -46,6 +49,8 @@ class Duty:
     channel: socket.socket
     stacks: StackFile | None = None
     ready: bool = False
+    generation: int = 0  # of the service's code
+    seat: int = 0  # what a handler's code is told as its index
 
     def report(self, message: str) -> None:
         """Tell the supervisor "ready", or "failed: MESSAGE"."""
@@ -145,16 +150,31 @@ def _admin(duty: Duty) -> int:
 def _handler(duty: Duty, target: str) -> int:
     from ...workers.handler import HandlerLimits, run_handler
     from ...workers.load import load_service
+    from ...workers.service import Service
 
     limits, logged = duty.port.settings.limits, duty.port.settings.log
+    groups = groups_of(duty.port.settings)
+    group = groups[duty.port.shared.geometry.group_of(duty.number)]
+    os.environ.update(filled(group.env, index=duty.seat, group=group.name))
+
+    def load() -> Service:
+        service = load_service(target)
+        if problem := problem_with(groups, service.methods):
+            raise ServiceError(problem)
+        return service
+
     be_killed_first()
+    if duty.port.shared.geometry.is_express(duty.number):
+        ask_for_slice(duty.port.settings.server.slice_us)
+    else:
+        os.nice(duty.port.settings.handlers.niceness)
     reseed(sys.modules)
     if duty.stacks:
         duty.stacks.enable()
     return run_handler(
         duty.port.shared,
         duty.number,
-        lambda: load_service(target),
+        load,
         HandlerLimits(
             max_answer_bytes=limits.max_message_bytes,
             max_batch=limits.max_batch,
@@ -165,6 +185,9 @@ def _handler(duty: Duty, target: str) -> int:
             slow_rpc_threshold_ms=logged.slow_rpc_threshold_ms,
         ),
         duty.report,
+        duty.generation,
+        duty.seat,
+        group.name,
     )
 
 

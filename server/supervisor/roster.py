@@ -55,21 +55,27 @@ class Roster:
         self.children = [child for port in ports for child in self._places(port)]
         self.reaps = {port.number: Reaps() for port in ports}
         self.stopping = False  # whoever ends now was meant to
+        self.generation = 0  # of the service's code, that handlers import from now on
+        self.tried: Callable[[Child, str], None] = failed  # told of those that are on trial
         self.refreshed: Callable[[int, int], None] = lambda port, version: None
         self.asked: Callable[[Reply], None] = lambda reply: None
         self.cancelled: Callable[[Process, bytes], None] = lambda process, message: None
         self.ordered: dict[str, Callable[[dict[str, Any], Reply], None]] = {}
 
     def _places(self, port: Port) -> Iterator[Child]:
-        """The children of `port`, in the order in which they are started; admin is the first's."""
+        """The children of `port`, in the order in which they are started; admin is the first's, and
+        without an address there is nothing to accept."""
         g = port.shared.geometry
         counts = {"janitor": 1, "admin": 1, "reader": g.readers, "handler": g.handlers}
         if port is not self._ports[0]:
             del counts["admin"]
-        for role, count in (counts | {"acceptor": 1}).items():
+        counts["acceptor"] = 1 if port.ipc.addresses else 0
+        for role, count in counts.items():
             for number in range(count if role in self._bodies else 0):
                 child = Child(role, number, port, several_ports=len(self._ports) > 1)
                 child.stacks = StackFile() if role == "handler" else None
+                if role == "handler" and port.shared.is_spare(number):
+                    child.wanted = False  # until somebody needs a successor
                 yield child
 
     # -- looking ---------------------------------------------------------------------------------
@@ -83,8 +89,9 @@ class Roster:
         ]
 
     def all_ready(self, but: str = "") -> bool:
-        """Whether every child is ready, those of role `but` apart."""
-        return all(c.state is ChildState.READY for c in self.children if c.role != but)
+        """Whether every child that is wanted is ready, those of role `but` apart."""
+        wanted = (c for c in self.children if c.wanted and c.role != but)
+        return all(c.state is ChildState.READY for c in wanted)
 
     def note_stops(self, now_ns: int) -> None:
         """After SIGCHLD: who was stopped or continued."""
@@ -108,7 +115,7 @@ class Roster:
             fork(child, descriptors(child, self._ports), partial(self._live, child))
         except OSError as error:
             child.due_ns = now_ns + child.restarts.died(ready_ns=None, serving=False)
-            self._failed(child, f"{child.label}: no process can be made: {error.strerror}")
+            self._cannot_start(child, f"{child.label}: no process can be made: {error.strerror}")
             return
         assert child.process is not None
         self._sources.add(child.process.pidfd, partial(self._ended, child))
@@ -117,6 +124,7 @@ class Roster:
     def _live(self, child: Child, channel: socket.socket) -> int:
         """In the new process."""
         duty = Duty(child.role, child.number, child.port, self._ports, channel, stacks=child.stacks)
+        duty.generation, duty.seat = self.generation, child.seat
         return perform(self._bodies[child.role], duty)
 
     # -- hearing ---------------------------------------------------------------------------------
@@ -223,13 +231,16 @@ class Roster:
         self._sources.remove(process.pidfd)
         self._sources.remove(process.channel.fileno())
         bury(child)
-        expected = self.stopping or process.ending
+        expected = self.stopping or (process.ending and not call)
         delay_ns = child.restarts.died(ready_ns=ready_ns, serving=bool(call))
         child.due_ns = now_ns + delay_ns
         log_death(child, process, cause | call, expected)
         self._have_reaped(child, process)
         if ready_ns is None and not expected:
-            self._failed(child, why_not_ready(child, process, cause))
+            self._cannot_start(child, why_not_ready(child, process, cause))
+
+    def _cannot_start(self, child: Child, message: str) -> None:
+        (self.tried if child.on_trial else self._failed)(child, message)
 
     def _have_reaped(self, child: Child, process: Process) -> None:
         """Have the janitor settle what the dead one left; its own successor begins by that."""

@@ -8,29 +8,39 @@ the phase changes. What it does is driven by pidfds, channels, queued signals an
 from __future__ import annotations
 
 import logging
+import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...shm.states import Phase
 from ..log import Long
 from ..port import Port
+from ..throttle import sourced_lines
+from ..unserved import unserved
 from . import ending
 from .cancels import Cancels
 from .children import Child
 from .failures import CANNOT_START, CUT_OFF
 from .lifecycle import WANTED, ChildState, Event, following
+from .notify import Notifier
+from .orphans import INIT, bury_orphans
 from .rate_orders import RateOrders
+from .recycling import Recycling
 from .reload import Reloads
 from .roles import Body
 from .roster import Roster
 from .signals import SignalQueue
 from .sources import Sources
+from .succession import Succession
 from .watch import TICK_NS, Watch
+from .workers_reload import WorkersReload
 
 if TYPE_CHECKING:
     from ..config import Settings
+    from .roster import Reply
 
 log = logging.getLogger("faircall.supervisor")
 
@@ -38,6 +48,7 @@ MS = 1_000_000
 DRAIN_TICK_NS = 20 * MS  # how often a draining server is asked whether it is quiet
 QUIET_CHECKS = 2  # in a row: what a reader says may be a pass old
 
+_STOPPING = (Event.TERM, Event.INT, Event.HOST_GONE)
 _EVENTS = {signal.SIGTERM: Event.TERM, signal.SIGINT: Event.INT, signal.SIGHUP: Event.HUP}
 
 
@@ -51,25 +62,32 @@ class Supervisor:
         bodies: Mapping[str, Body],
         on_ready: Callable[[list[str]], None] = lambda addresses: None,
         read_again: Callable[[], Settings] | None = None,
+        notifier: Notifier | None = None,
     ) -> None:
         self.phase = Phase.STARTING
         self.status = 0
         self._settings, self._ports, self._on_ready = settings, ports, on_ready
+        self._notifier = notifier or Notifier()
         self._sources, self._signals = Sources(), SignalQueue()
         self._roster = Roster(ports, bodies, self._sources, self._child_failed)
         self._watch = Watch(settings)
         self._reloads = Reloads(settings, ports, self._roster, read_again, self._adopt)
-        self._roster.refreshed, self._roster.asked = self._reloads.answered, self._reloads.begin
+        self._roster.refreshed, self._roster.asked = self._reloads.answered, self._reload
         rates = RateOrders(self._reloads)
         self._cancels = Cancels(self._roster)
+        self._succession = Succession(self._roster)
+        self._recycling = Recycling(settings.handlers, self._roster, self._succession)
+        self._workers = WorkersReload(ports, self._roster, self._succession)
         self._roster.cancelled = self._cancels.answered
         self._roster.ordered = {
             "set_rate": rates.set,
             "remove_rate": rates.remove,
             "cancel": self._cancels.begin,
+            "reload_workers": self._workers.begin,
         }
         self._entered_ns = 0
         self._because = Event.READY
+        self._host_fds: list[int] = []
         self._quiet = 0  # checks in a row that found nothing in flight
         self._enters = {
             Phase.RUNNING: self._run,
@@ -101,6 +119,8 @@ class Supervisor:
 
     def _turn(self) -> None:
         """Start who is due, wait, see to what has come and to what is time."""
+        self._succession.step()
+        self._workers.step()
         now_ns = time.monotonic_ns()
         for child in self._roster.children:
             if child.due_ns <= now_ns and self._is_wanted(child):
@@ -115,7 +135,9 @@ class Supervisor:
 
     def _is_wanted(self, child: Child) -> bool:
         """Whether a process is missing there; the first acceptors wait for all others."""
-        if child.state is not ChildState.WAITING or child.role not in WANTED[self.phase]:
+        if child.state is not ChildState.WAITING or not child.wanted:
+            return False
+        if child.role not in WANTED[self.phase]:
             return False
         first = child.role == "acceptor" and self.phase == Phase.STARTING
         return not first or self._roster.all_ready(but="acceptor")
@@ -134,6 +156,38 @@ class Supervisor:
         self._roster.kill_silent_janitors(now_ns)
         self._roster.tell_again()
         self._cancels.tick(now_ns)
+        if os.getpid() == INIT:
+            bury_orphans({process.pid for _, process in self._roster.living()})
+        self._notifier.tick(self._ports, now_ns, running=self.phase == Phase.RUNNING)
+        if self.phase == Phase.RUNNING and not self._workers.is_busy:
+            self._recycling.tick(now_ns)
+
+    # -- the program that embeds it ----------------------------------------------------------------
+
+    def watch_host(self, fd: int, call: Callable[[], None]) -> None:
+        """Call `call` whenever `fd`, by which the host is known, is readable; before `run`."""
+        self._host_fds.append(fd)
+        self._sources.add(fd, call)
+
+    def host_gone(self) -> None:
+        """Nobody needs this server any more: it stops at once."""
+        for fd in self._host_fds:
+            self._sources.remove(fd)
+        self._host_fds.clear()
+        self._happen(Event.HOST_GONE)
+
+    def hand_over(self, connection: socket.socket) -> None:
+        """A connection for the reader with the fewest, which stays open here; if none has room it
+        ends with its last descriptor."""
+        handoffs = self._ports[0].handoffs
+
+        def count(child: Child) -> int:
+            return int(child.row["connections"]) + handoffs[child.number].pending()
+
+        readers = [child for child, _ in self._roster.living("reader")]
+        for child in sorted(readers, key=count):
+            if handoffs[child.number].send(connection):
+                return
 
     # -- events ----------------------------------------------------------------------------------
 
@@ -147,16 +201,33 @@ class Supervisor:
     def _happen(self, event: Event) -> None:
         """One event, by the table; BadTransition if it does not have it."""
         if event is Event.HUP:
-            self._reloads.begin()
+            self._reload()
         self._enter(following(self.phase, event), event)
+
+    def _reload(self, reply: Reply = lambda answer: None) -> None:
+        """Read the settings again; systemd is told when that begins and ends."""
+
+        def ended(answer: dict[str, Any]) -> None:
+            if self.phase == Phase.RUNNING:
+                self._notifier.ready(self._ports)
+            reply(answer)
+
+        if self.phase == Phase.RUNNING:
+            self._notifier.reloading()
+        self._reloads.begin(ended)
 
     def _enter(self, phase: Phase, event: Event) -> None:
         """The one place where the phase changes."""
         before, self.phase, self._because = self.phase, phase, event
-        if phase == before and event not in (Event.TERM, Event.INT):
+        if phase == before and event not in _STOPPING:
             return
         log.info("phase", {"from": before, "to": phase, "because": event})
         self._publish(phase)
+        self._workers.is_possible = phase == Phase.RUNNING
+        if phase > Phase.RUNNING:
+            self._notifier.stopping(phase)
+            self._workers.give_up()
+            self._succession.abandon()
         self._enters[phase]()
 
     def _adopt(self, settings: Settings) -> None:
@@ -166,8 +237,11 @@ class Supervisor:
             logging.getLogger().setLevel(level)
             for port in self._ports:
                 port.shared.logged.set(level)
-        self._settings = settings
+        before, self._settings = self._settings, settings
+        if settings.throttle != before.throttle and self.phase is Phase.RUNNING:
+            self._warn_of_rates()
         self._watch.configure(settings)
+        self._recycling.limits = settings.handlers
 
     def _publish(self, phase: Phase) -> None:
         self._entered_ns = time.monotonic_ns()
@@ -189,9 +263,18 @@ class Supervisor:
 
     def _run(self) -> None:
         addresses = [address for port in self._ports for address in port.addresses()]
+        self._warn_of_rates()
         for address in addresses:
             log.info("ready", {"address": address})
         self._on_ready(addresses)
+        self._notifier.ready(self._ports)
+
+    def _warn_of_rates(self) -> None:
+        """Handlers have told by now which methods there are."""
+        methods = {name for port in self._ports for name in port.methods()}
+        rates = sourced_lines(self._settings.throttle, self._settings.set_rates.lines)
+        for found in unserved(rates, methods):
+            log.warning("rate for what is not served", found._asdict())
 
     def _leave(self) -> None:
         """Nothing yet: /readyz fails by the phase alone."""
@@ -207,7 +290,8 @@ class Supervisor:
         Calls that a grace period cuts off are as configured; those that a signal does are not.
         """
         self._stop_listening()
-        cut_off = ending.end_all(self._roster, at_once=self._roster.stopping)
+        at_once = self._roster.stopping or self._because is Event.HOST_GONE
+        cut_off = ending.end_all(self._roster, at_once=at_once)
         if cut_off and self._because in (Event.TERM, Event.INT):
             self.status = self.status or CUT_OFF
 

@@ -35,6 +35,8 @@ _FRAMINGS: Final[dict[str, type[LineFraming | ContentLengthFraming | HttpFraming
 class Wire:
     """Sniffs the framing, then hands everything to it: it never changes again.
 
+    receive(data) -> None
+        Bytes from the socket; ignored once the input is over.
     next_event() -> Event | None
         None = nothing to do until more bytes come or, with exchanges in flight, an answer.
     source: str | None
@@ -42,9 +44,11 @@ class Wire:
     answer(exchange, body, status=200) -> bytes
         The bytes that may be sent now: b"" while HTTP holds them back, or several answers. `body`
         None answers a message of notifications only; `status` counts for HTTP alone.
+    current: Framing
+        The framing in use, called `framing`: for who asks it for several things.
     """
 
-    __slots__ = ("_framing", "_limits", "answer", "next_event", "source")
+    __slots__ = ("_limits", "answer", "current", "framing", "next_event", "receive", "source")
 
     def __init__(self, limits: WireLimits, introduced: bool = False) -> None:
         """`introduced`: a PROXY header comes first."""
@@ -52,62 +56,57 @@ class Wire:
         self.source: str | None = None
         self._use(ProxyHeader() if introduced else Sniffer())
 
-    def receive(self, data: bytes) -> None:
-        """Bytes from the socket; ignored once the input is over."""
-        framing = self._framing
-        framing.receive(data)
-        if framing.name == "unknown":
-            self._settle(framing)
-
     def receive_eof(self) -> None:
         """The peer will send nothing more; it may still read."""
-        self._framing.receive_eof()
+        self.current.receive_eof()
 
     def stop(self) -> None:
         """No input counts any more; what is in flight is still answered."""
-        self._framing.stop()
+        self.current.stop()
 
     def health_answer(self, exchange: int, ok: bool, text: str) -> bytes:
         """As `answer`, for a `Health` event: 200 or 503 with one line of text."""
-        return self._framing.health_answer(exchange, ok, text)
+        return self.current.health_answer(exchange, ok, text)
 
     def timed_out(self) -> list[Event]:
         """Ends the input: 408 if an HTTP request was under way, Close if nothing is in flight."""
-        return self._framing.timed_out()
-
-    @property
-    def framing(self) -> FramingName:
-        return self._framing.name
+        return self.current.timed_out()
 
     @property
     def in_flight(self) -> int:
         """Exchanges that the peer has no answer for yet; over HTTP, held answers are among them."""
-        return self._framing.in_flight
+        return self.current.in_flight
 
     @property
     def buffered(self) -> int:
         """Bytes of input received and not yet given out."""
-        return self._framing.buffered
+        return self.current.buffered
 
     @property
     def held(self) -> int:
         """Bytes of HTTP answers waiting for the answer of an older request."""
-        return self._framing.held
+        return self.current.held
 
     @property
     def mid_message(self) -> bool:
         """Whether `next_event` last returned None with part of a message in hand."""
-        return self._framing.mid_message
+        return self.current.mid_message
 
     @property
     def input_over(self) -> bool:
         """Whether further bytes would be ignored: stop reading."""
-        return self._framing.eof or self._framing.closing
+        return self.current.eof or self.current.closing
 
     @property
     def wants_close(self) -> bool:
         """Nothing more will come or be answered: flush, then close."""
-        return self._framing.closing and not self._framing.in_flight
+        return self.current.closing and not self.current.in_flight
+
+    def _sniff(self, data: bytes) -> None:
+        """`receive`, until the framing is known."""
+        framing = self.current
+        framing.receive(data)
+        self._settle(framing)
 
     def _settle(self, sniffer: Framing) -> None:
         """Puts the framing that the first bytes show in the sniffer's place."""
@@ -117,8 +116,10 @@ class Wire:
             self.receive(sniffer.rest)
         if isinstance(sniffer, Sniffer) and sniffer.verdict in _FRAMINGS:
             self._use(_FRAMINGS[sniffer.verdict](self._limits))
-            self._framing.receive(sniffer.start)
+            self.current.receive(sniffer.start)
 
     def _use(self, framing: Framing) -> None:
-        self._framing = framing
+        self.current = framing
+        self.framing: FramingName = framing.name
         self.next_event, self.answer = framing.next_event, framing.answer
+        self.receive = self._sniff if framing.name == "unknown" else framing.receive

@@ -18,9 +18,10 @@ FramingName = Literal["unknown", "lines", "lsp", "http"]
 
 
 class Framing:
-    """Bytes in, events out.  `mid_message` is up to date once `next_event` has returned None."""
+    """Bytes in, events out.  `mid_message` is up to date once `next_event` has returned None, or
+    once `more` is False: then it would."""
 
-    __slots__ = ("_close_given", "closing", "eof", "exchanges", "in_flight", "mid_message")
+    __slots__ = ("_close_given", "closing", "eof", "exchanges", "in_flight", "mid_message", "more")
 
     name: ClassVar[FramingName] = "unknown"
 
@@ -30,6 +31,7 @@ class Framing:
         self.eof = False
         self.closing = False
         self.mid_message = False
+        self.more = True
         self._close_given = False
 
     @property
@@ -46,7 +48,7 @@ class Framing:
         raise NotImplementedError
 
     def receive_eof(self) -> None:
-        self.eof = True
+        self.eof = self.more = True
 
     def next_event(self) -> Event | None:
         raise NotImplementedError
@@ -64,7 +66,7 @@ class Framing:
 
     def stop(self) -> None:
         """No input counts any more; what is in flight is still answered."""
-        self.closing = True
+        self.closing = self.more = True
         self.mid_message = False
         self._forget_input()
 

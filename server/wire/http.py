@@ -71,6 +71,7 @@ class HttpFraming(Framing):
     def receive(self, data: bytes) -> None:
         if not self.closing:
             self._buffer += data
+            self.more = True
 
     def next_event(self) -> Event | None:
         if self.closing:
@@ -81,7 +82,9 @@ class HttpFraming(Framing):
             event = self._refuse(reply)
         if event is None and self.eof:
             return self._at_the_end()
-        self.mid_message = event is None and self._is_unfinished()
+        unfinished = self._is_unfinished()
+        self.mid_message = event is None and unfinished
+        self.more = unfinished or self.eof or self.closing
         return event
 
     def answer(self, exchange: int, body: bytes | None, status: int = 200) -> bytes:

@@ -108,27 +108,31 @@ class RequestHead:
 class _Collector:
     """httptools' callback: keeps the headers in use."""
 
-    __slots__ = ("headers", "repeated")
+    __slots__ = ("_also", "headers", "repeated")
 
-    def __init__(self) -> None:
+    def __init__(self, also: frozenset[bytes]) -> None:
+        self._also = also
         self.headers: dict[bytes, bytes] = {}
         self.repeated: bytes | None = None
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
-        if name not in _USED:
+        if name not in _USED and name not in self._also:
             return
         value = value.strip(b" \t")
         if name in self.headers:
-            if name in _LISTS:
+            if name in _LISTS or name in self._also:
                 value = self.headers[name] + b"," + value
             else:
                 self.repeated = name
         self.headers[name] = value
 
 
-def parse_head(raw: bytes) -> RequestHead:
-    """The request whose header block, blank line included, is `raw`; raises `Reply`."""
+def parse_head(raw: bytes, also: frozenset[bytes] = frozenset()) -> RequestHead:
+    """The request whose header block, blank line included, is `raw`; raises `Reply`.
+
+    `also`: further headers to be kept; what stands there in several pieces is joined by commas.
+    """
     try:
         reject_bare_newlines(raw)
     except BareNewline:
@@ -140,14 +144,14 @@ def parse_head(raw: bytes) -> RequestHead:
         raise Reply(505, "only HTTP/1.1 and HTTP/1.0 are spoken here", close=True)
     if b"\n " in raw or b"\n\t" in raw:
         raise malformed("folded header line")
-    head = RequestHead(line[1], line[2], line[4] == b"0", _collect(raw))
+    head = RequestHead(line[1], line[2], line[4] == b"0", _collect(raw, also))
     if HOST not in head.headers and not head.http_1_0:
         raise malformed("Host is missing")
     return head
 
 
-def _collect(raw: bytes) -> dict[bytes, bytes]:
-    collector = _Collector()
+def _collect(raw: bytes, also: frozenset[bytes]) -> dict[bytes, bytes]:
+    collector = _Collector(also)
     try:
         HttpRequestParser(collector).feed_data(raw)
     except HttpParserUpgrade:

@@ -17,12 +17,11 @@ Checked in this order, the first that fails is the answer:
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from functools import lru_cache
 from typing import Final
 
 from .events import NO_META, HttpMeta
+from .hosts import AllowedHosts
 from .http_head import (
     AUTHORIZATION,
     CONTENT_ENCODING,
@@ -49,7 +48,6 @@ _HEALTH: Final[dict[bytes, Route]] = {b"/livez": "livez", b"/readyz": "readyz"}
 _JSON_TYPES: Final = (JSON, b"application/json-rpc", b"application/jsonrequest")
 _FORM_TYPE: Final = b"application/x-www-form-urlencoded"
 _CHARSETS: Final = (b"", b"charset=utf-8", b'charset="utf-8"', b"charset=utf8")
-_HOST: Final = re.compile(rb"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
 _WHO: Final = frozenset({USER, AUTHORIZATION, FORWARDED})
 _META: Final = frozenset({TIMEOUT_MS, CONTEXT, TRACEPARENT}) | _WHO
 _MAX_REMEMBERED: Final = 256
@@ -71,10 +69,7 @@ class HttpRules:
 
     def __init__(self, limits: WireLimits) -> None:
         self._paths = frozenset(path.encode() for path in limits.rpc_paths)
-        hosts = [host.lower() for host in limits.allowed_hosts]
-        self._any_host = "*" in hosts
-        self._names = frozenset(hosts)
-        self._domains = tuple(host[1:] for host in hosts if host.startswith("*."))
+        self._hosts = AllowedHosts(limits.allowed_hosts)
         self._origins = frozenset(origin.lower().encode() for origin in limits.allowed_origins)
         self._max_message_bytes = limits.max_message_bytes
         self._remembered = lru_cache(_MAX_REMEMBERED)(self._admit)
@@ -86,7 +81,7 @@ class HttpRules:
     def _admit(self, raw: bytes) -> RequestHead:
         head = parse_head(raw)
         try:
-            _measure_body(head, self._max_message_bytes)
+            measure_body(head, self._max_message_bytes)
             head.origin_allowed = ORIGIN in head.headers and self._is_allowed_origin(head)
             head.route = self._route(head)
             head.meta = meta_of(head)
@@ -96,11 +91,11 @@ class HttpRules:
         return head
 
     def _route(self, head: RequestHead) -> Route:
-        authority, path = _split_target(head)
+        authority, path = split_target(head)
         if path in _HEALTH:
             _check_method(head, (b"GET", b"HEAD"))
             return _HEALTH[path]
-        self._check_host(authority, head.http_1_0)
+        self._hosts.check(authority, head.http_1_0)
         if ORIGIN in head.headers and not head.origin_allowed:
             raise Reply(403, "this Origin may not call")
         if path not in self._paths:
@@ -118,19 +113,6 @@ class HttpRules:
             return True
         host = head.headers.get(HOST, b"").lower()
         return bool(host) and origin in (b"http://" + host, b"https://" + host)
-
-    def _check_host(self, authority: bytes, http_1_0: bool) -> None:
-        if self._any_host or (http_1_0 and not authority):  # no browser speaks HTTP/1.0
-            return
-        host = _HOST.fullmatch(authority)
-        if host is None and authority:
-            raise malformed("malformed Host")
-        if host is None or not self._is_allowed_name(host[1].decode().lower()):
-            raise Reply(421, "this Host is not served here; see the setting for allowed hosts")
-
-    def _is_allowed_name(self, name: str) -> bool:
-        name = name.removesuffix(".")
-        return name in self._names or name.endswith(self._domains) or _is_ip_literal(name)
 
 
 @lru_cache(maxsize=32)
@@ -164,7 +146,7 @@ def _text(value: bytes | None) -> str | None:
     return None if value is None else value.decode()
 
 
-def _split_target(head: RequestHead) -> tuple[bytes, bytes]:
+def split_target(head: RequestHead) -> tuple[bytes, bytes]:
     """Host and path; where the target is an absolute URL its own host counts (RFC 9112, 3.2.2)."""
     authority = head.headers.get(HOST, b"")
     target = head.target.partition(b"?")[0]
@@ -176,7 +158,7 @@ def _split_target(head: RequestHead) -> tuple[bytes, bytes]:
     return authority, target
 
 
-def _measure_body(head: RequestHead, max_message_bytes: int) -> None:
+def measure_body(head: RequestHead, max_message_bytes: int) -> None:
     """What follows this head; raises `Reply` if that cannot be said for certain, or is too much."""
     coding = head.headers.get(TRANSFER_ENCODING)
     length = head.headers.get(CONTENT_LENGTH)
@@ -219,11 +201,3 @@ def _check_media_type(value: bytes, from_a_page: bool) -> None:
     if media_type in (b"", _FORM_TYPE) and not from_a_page:
         return
     raise Reply(415, "the Content-Type of a call is application/json")
-
-
-def _is_ip_literal(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name.strip("[]"))
-    except ValueError:
-        return False
-    return True

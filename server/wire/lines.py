@@ -40,35 +40,41 @@ class LineFraming(Framing):
     def receive(self, data: bytes) -> None:
         if self.closing or self._overlong:
             return
-        lines = data.split(b"\n")
+        self.more = True
+        lines, size = data.split(b"\n"), len(data)
         if self._tail:
+            size += len(self._tail)
             if not self._keep(lines[0]) or len(lines) == 1:
                 return
             lines[0] = bytes(self._tail)
             self._tail.clear()
         last = lines.pop()
         self._lines.extend(lines)
-        self._line_bytes += sum(map(len, lines)) + len(lines)
+        self._line_bytes += size - len(last)
         if last:
             self._keep(last)
 
     def receive_eof(self) -> None:
-        self.eof = True
+        self.eof = self.more = True
         if self._tail:
             self._lines.append(bytes(self._tail))
             self._line_bytes += len(self._tail) + 1
             self._tail.clear()
 
     def next_event(self) -> Event | None:
-        while self._lines:
-            line = self._lines.popleft()
-            self._line_bytes -= len(line) + 1
-            if len(line) > self._max_bytes:
+        lines = self._lines
+        while lines:
+            line = lines.popleft()
+            length = len(line)
+            self._line_bytes -= length + 1
+            if length > self._max_bytes:
                 return self._refuse()
             if line and not line.isspace():
                 self.in_flight += 1
-                self.exchanges += 1
-                return Message(self.exchanges, line[:-1] if line[-1] == _CR else line)
+                self.exchanges = exchange = self.exchanges + 1
+                if not lines and not (self.eof or self._overlong):  # nothing else is to be told
+                    self.more, self.mid_message = False, bool(self._tail)
+                return Message(exchange, line[:-1] if line[-1] == _CR else line)
         return self._without_a_line()
 
     def answer(self, exchange: int, body: bytes | None, status: int = 200) -> bytes:
