@@ -1,4 +1,4 @@
-"""The command line: `faircall serve | call | stats | reload | check-config | demo`.
+"""The command line: `faircall serve | call | stats | users | explain | reload | ...`.
 
 Each command imports what it needs when it runs, so that `faircall call` does not load the server.
 """
@@ -15,6 +15,10 @@ from .. import __version__
 from .cli_admin import reload_settings, stats
 from .cli_call import call
 from .cli_cancel import cancel
+from .cli_demo import demo
+from .cli_doctor import doctor
+from .cli_more import MoreCommands
+from .cli_openrpc import openrpc
 from .cli_options import (
     DocumentsSettings,
     Exit,
@@ -25,16 +29,30 @@ from .cli_options import (
     source_of,
 )
 from .cli_throttle import throttle
+from .cli_users import dump, explain, top, users
 from .supervisor.blas import limit_blas_threads
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=MoreCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="faircall")
 def cli() -> None:
     """Serve Python functions as JSON-RPC 2.0, fair to every caller."""
 
 
-for command in (call, stats, reload_settings, throttle, cancel):
+for command in (
+    call,
+    stats,
+    users,
+    explain,
+    dump,
+    top,
+    reload_settings,
+    throttle,
+    cancel,
+    demo,
+    doctor,
+    openrpc,
+):
     cli.add_command(command)
 
 
@@ -81,15 +99,6 @@ def check_config(ctx: click.Context, /, effective: bool, **_: Any) -> None:
     for note in settings.notes:
         click.echo(f"note: {note}", err=True)
     click.echo("the configuration is valid", err=True)
-
-
-@cli.command()
-@click.pass_context
-def demo(ctx: click.Context) -> None:
-    """A heavy and a light user: first a plain queue, then the fair one, and what each waits."""
-    from .demo.demo import run_demo
-
-    ctx.exit(run_demo())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

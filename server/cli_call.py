@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -9,6 +10,7 @@ import click
 
 from .cli_options import Exit, fail
 
+CANCEL_PATIENCE_S = 2.0  # for the server's answer to a call that was taken back
 DEFAULT_ADDRESS = "tcp://127.0.0.1:8020"
 
 
@@ -48,7 +50,8 @@ def call(
     """Call METHOD and print its result.
 
     Each of PARAMS is JSON, or else text; NAME=VALUE is a named parameter, and NAME='""' an empty
-    one. Exit codes: 1 the call failed, 2 usage, 3 no connection, 4 deadline, 75 the server is busy.
+    one. Exit codes: 1 the call failed, 2 usage, 3 no connection, 4 deadline, 75 the server is busy,
+    130 interrupted (the server is asked to drop the call).
     """
     args, kwargs = parse_params(params)
     from ..client import Client, Retry, RpcClientError
@@ -78,12 +81,24 @@ def exit_code(error: Exception) -> Exit:
 
 
 def _result(client: Any, method: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Words of `Client.call` itself are passed on as parameters by a batch of one."""
+    """What the call gives; one that is interrupted is taken back, so that the server drops it."""
+    future = _sent(client, method, args, kwargs)
+    try:
+        return future.result()
+    except KeyboardInterrupt:
+        future.cancel()
+        with contextlib.suppress(Exception):
+            future.result(CANCEL_PATIENCE_S)
+        fail("interrupted: the call was cancelled", Exit.INTERRUPTED)
+
+
+def _sent(client: Any, method: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Words of `Client.submit` itself are passed on as parameters by a batch of one."""
     if not {"timeout", "idempotent"} & kwargs.keys():
-        return client.call(method, *args, **kwargs)
+        return client.submit(method, *args, **kwargs)
     with client.batch() as batch:
         future = batch.add(method, *args, **kwargs)
-    return future.result()
+    return future
 
 
 def parse_params(texts: tuple[str, ...]) -> tuple[list[Any], dict[str, Any]]:

@@ -22,10 +22,12 @@ class Exit(IntEnum):
 
     OK = 0
     RPC_ERROR = 1
+    ALARM = 1  # of `faircall stats --check`
     USAGE = 2
     NO_CONNECTION = 3
     DEADLINE = 4
     BUSY = 75
+    INTERRUPTED = 130
 
 
 def fail(message: str, code: Exit, *, prefix: str = "faircall: ") -> NoReturn:

@@ -3,9 +3,9 @@
 `--help`, `faircall check-config`, docs/configuration.md and validation come out of these
 declarations. A field is written with `-` for `_` in its section: `Limits.max_batch` is `max-batch`
 under `[limits]`, `FAIRCALL_LIMITS_MAX_BATCH` in the environment. `[limits]` is declared in
-`config_limits.py`, `[handlers]` and `[server]` in `config_processes.py`, `[throttle]` in
-`config_throttle.py`, the settings of a port,
-which bear Hadoop's names, in `config_ipc.py`.
+`config_limits.py`, `[handlers]` and `[server]` in `config_processes.py`, `[handlers.<group>]` in
+`config_groups.py`, `[throttle]` in `config_throttle.py`, `[alarms]` in `config_alarms.py`, the
+settings of a port, which bear Hadoop's names, in `config_ipc.py`.
 `load_settings` (settings/load.py) makes a `Settings`.
 """
 
@@ -16,15 +16,18 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..scheduling.units import TimeUnit
+from .config_alarms import Alarms
+from .config_groups import HandlerGroup
 from .config_ipc import PortSettings
 from .config_limits import DAY_MS, HOUR_MS, Limits
 from .config_processes import Handlers, Server
 from .config_throttle import Throttle
 from .set_rates import SetRates
 from .settings import derived
+from .settings.bind_address import BindAddress
 from .settings.declaration import ConfigError, Derived, ms, setting
 from .settings.kinds import FLAG, TEXT, choice
-from .settings.places import PEERS, PROXIES
+from .settings.places import HTTP_ADDRESSES, PEERS, PROXIES
 
 __all__ = ["SECTIONS", "ConfigError", "PortSettings", "Settings"]
 
@@ -112,7 +115,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admin:
-    """The daemon's own socket, for `faircall stats`."""
+    """The daemon's own socket, for `faircall stats`, and its HTTP listener."""
 
     socket: str = setting(
         TEXT,
@@ -122,6 +125,19 @@ class Admin:
         ),
         "Path of the admin socket.",
         environ="FAIRCALL_ADMIN",
+    )
+    listen: tuple[BindAddress, ...] = setting(
+        HTTP_ADDRESSES,
+        (),
+        "Where the page for operators, /metrics, /livez and /readyz are served over HTTP: HOST:PORT"
+        " or unix:/PATH."
+        " 127.0.0.1:9464 is what Prometheus would look for. Empty: nowhere.",
+    )
+    token_file: str = setting(
+        TEXT,
+        "",
+        "File of bearer tokens for `listen`, one `TOKEN USER` a line, as identity.token-file."
+        " Asked for at every address but loopback and Unix sockets, and needed to listen there.",
     )
 
 
@@ -149,6 +165,7 @@ SECTIONS: Mapping[str, type[Any]] = {
     "shutdown": Shutdown,
     "log": Log,
     "admin": Admin,
+    "alarms": Alarms,
     "rpc": Rpc,
 }
 
@@ -158,9 +175,9 @@ class Settings:
     """All settings of a daemon.
 
     `ports` maps the port of each section that has an address to its settings, in the order of
-    `server.bind`. `origins` says of every absolute key where its value came from; `notes` are
-    remarks for the operator on what was read and has no effect. `set_rates` were set while the
-    daemon ran.
+    `server.bind`; `groups` are those of the groups of handlers, in the order of the file. `origins`
+    says of every absolute key where its value came from; `notes` are remarks for the operator on
+    what was read and has no effect. `set_rates` were set while the daemon ran.
     """
 
     handlers: Handlers
@@ -171,8 +188,10 @@ class Settings:
     shutdown: Shutdown
     log: Log
     admin: Admin
+    alarms: Alarms
     rpc: Rpc
     ports: Mapping[int, PortSettings]
     origins: Mapping[str, str]
     notes: tuple[str, ...]
     set_rates: SetRates = field(default_factory=SetRates)
+    groups: Mapping[str, HandlerGroup] = field(default_factory=dict)

@@ -109,7 +109,8 @@ class CallQueue:
     max_principal_share: float = setting(
         NUMBER,
         0.25,
-        "Share of the capacity that one principal's waiting calls may hold.",
+        "Share of the capacity that one principal's waiting calls may hold, in each group of"
+        " handlers.",
         key="callqueue.max-principal-share",
         above=0,
         most=1,
@@ -132,6 +133,17 @@ class CallQueue:
         1_000_000,
         key="callqueue.newcomer-calls",
         hadoop_default=0,
+    )
+    long_call_ms: int = ms(
+        500,
+        "Calls of methods that are expected to take as long leave one handler of their group to"
+        " briefer calls, or to other callers, as long as such calls wait or were served within the"
+        " last ten seconds. 0: they take all that are free.",
+        0,
+        86_400_000,
+        key="callqueue.long-call-ms",
+        hadoop_default=0,
+        live=True,
     )
     max_wait_ms: int = ms(
         0,

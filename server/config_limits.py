@@ -33,9 +33,9 @@ class Limits:
 
     # the shared segment of a port
     segment_payload_bytes: int = size(
-        54 * MIB,
-        "Room for requests and answers in a port's shared segment; the default fits a /dev/shm of"
-        " 64 MiB.",
+        52 * MIB,
+        "Room for requests and answers in a port's shared segment, for each group of handlers; the"
+        " default fits a /dev/shm of 64 MiB.",
         MIB,
         TIB,
     )
@@ -43,6 +43,12 @@ class Limits:
         4096, "Callers told apart; the idlest of more become one, others.", 16, 1 << 20
     )
     methods: int = integer(256, "Methods with statistics of their own.", 16, 65_536)
+    watched_users: int = integer(
+        32,
+        "Callers, the heaviest at each sweep, whose waits have a histogram of their own.",
+        1,
+        256,
+    )
 
     # connections
     first_byte_timeout_ms: int = ms(
@@ -54,6 +60,15 @@ class Limits:
         1,
         DAY_MS,
         live=True,
+    )
+    keepalive_s: int = integer(
+        60,
+        "Silence on a TCP connection after which the system asks whether the client still has it,"
+        " four times within as long: who does not, is gone, and so are its calls that wait. 0: it"
+        " never asks.",
+        0,
+        32_767,
+        unit="s",
     )
     message_timeout_ms: int = ms(
         10_000, "Longest silence in the middle of a message.", 1, DAY_MS, live=True

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from .config_limits import HOUR_MS
+from .config_limits import DAY_MS, HOUR_MS
 from .settings import derived
 from .settings.bind_address import BindAddress
 from .settings.declaration import Derived, integer, ms, setting
-from .settings.kinds import choice
+from .settings.kinds import NUMBER, choice
 from .settings.lists import NAMES
 from .settings.places import ADDRESSES
 
@@ -21,7 +22,28 @@ class Handlers:
         Derived("the smaller of CPU affinity and cgroup quota", derived.handlers),
         "Handler processes of each port.",
         1,
-        1024,
+        1023,
+    )
+    express: int = integer(
+        Derived(
+            "1 where `handlers.count` is worked out and at least 2, else 0; 0 with a core-site.xml",
+            derived.express_handlers,
+        ),
+        "Handler processes of each port beside these that run short calls only, and only while all"
+        " others run longer ones: so short calls do not wait for these, even where they keep every"
+        " processor busy. They import the service like any other; their indices follow. Not for the"
+        " methods of `[handlers.<group>]`, which has an `express` of its own.",
+        0,
+        1023,
+    )
+    express_below_us: int = integer(
+        1000,
+        "Expected run time up to which calls are short. Those of a method that was never run, and"
+        " of methods that serve many calls at once, are not.",
+        0,
+        60_000_000,
+        unit="us",
+        live=True,
     )
     claim_ahead_us: int = integer(
         200,
@@ -46,12 +68,64 @@ class Handlers:
         HOUR_MS,
         live=True,
     )
+    nested_calls: Literal["inline", "refuse", "queue"] = setting(
+        choice("inline", "refuse", "queue"),
+        "inline",
+        "What becomes of a call that a function of the service makes to its own server while no"
+        " handler is idle, and that could wait for itself: the handler runs it inside the call that"
+        " made it; it is refused (-32005, reason `nested`); or it waits in the queue like any"
+        " other, until its deadline.",
+        live=True,
+    )
+    niceness: int = integer(
+        0,
+        "By how much handlers, but for express ones, are nicer than the other processes, which need"
+        " a processor only for a moment, and for which every caller waits: 4 shortens a light"
+        " caller's longest waits where handlers keep all processors busy. What the service starts"
+        " inherits it.",
+        0,
+        19,
+    )
     blas_threads: int = integer(
         Derived("processors divided by handlers, at least 1", derived.blas_threads),
         "Threads of numerical libraries in each handler, unless OMP_NUM_THREADS and its like are"
         " set.",
         1,
         1024,
+    )
+    max_calls: int = integer(
+        0,
+        "Calls after which a handler is replaced by a new process, which is ready before the old"
+        " one stops claiming. 0: no limit.",
+        0,
+        1 << 53,
+        live=True,
+    )
+    max_age_s: int = integer(
+        0,
+        "Age at which a handler is replaced, in the same way. 0: no limit.",
+        0,
+        DAY_MS,
+        unit="s",
+        live=True,
+    )
+    max_rss_mib: int = integer(
+        0,
+        "Memory of its own at which a handler is replaced: what is resident, without files and what"
+        " it shares with the other processes. 0: no limit.",
+        0,
+        1 << 24,
+        unit="MiB",
+        live=True,
+    )
+    recycle_jitter: float = setting(
+        NUMBER,
+        0.1,
+        "Part of `max-calls` and `max-age-s` by which each handler's own limits are lowered at"
+        " most, by chance, so that not all are due at the same time.",
+        least=0.0,
+        below=1.0,
+        live=True,
     )
 
 
@@ -62,7 +136,8 @@ class Server:
     bind: tuple[BindAddress, ...] = setting(
         ADDRESSES,
         Derived("`tcp://127.0.0.1:P` for each `[ipc.P]` section, or for 8020", derived.bind),
-        "Where to listen: tcp://HOST:PORT, unix:/PATH, or unix:/PATH#PORT for the section of PORT.",
+        "Where to listen: tcp://HOST:PORT, unix:/PATH, or unix:/PATH#PORT for the section of PORT;"
+        " systemd:NAME and fd://NUMBER are sockets that are open already.",
     )
     readers: int = integer(
         Derived("1 per 4 handlers, at least 1", derived.readers),

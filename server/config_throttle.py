@@ -11,7 +11,7 @@ from typing import Literal
 
 from ..scheduling.dispatch_rate import MOST_LIMIT
 from .settings.declaration import integer, setting
-from .settings.kinds import FLAG, TEXT, choice
+from .settings.kinds import FLAG, NUMBER, TEXT, choice
 from .settings.lists import NAMES
 from .settings.rates import RATE_LINES
 
@@ -101,13 +101,18 @@ class Throttle:
     dispatch_throttling_on_non_backlog_consumer_enabled: bool = setting(
         FLAG,
         True,
-        "Accepted for Pulsar's sake, and always so: callers without a backlog are limited, too.",
+        "Callers without a backlog are limited, too. Off: a call is neither held, refused nor"
+        " charged while it is the only one of its caller and method that waits.",
+        alias="limit-without-backlog",
+        live=True,
     )
     dispatch_throttling_for_filtered_entries_enabled: bool = setting(
         FLAG,
         False,
-        "Accepted for Pulsar's sake, and always off: calls that are dropped while they wait cost"
-        " nothing.",
+        "Calls that are dropped while they wait (expired, cancelled, disconnected) are charged,"
+        " too, with the bytes of their requests.",
+        alias="charge-dropped",
+        live=True,
     )
     dispatcher_max_read_batch_size: int = integer(
         0, "Accepted for Pulsar's sake, and always 0: there are no bulk reads.", 0, MOST_LIMIT
@@ -124,6 +129,16 @@ class Throttle:
         "Accepted for Pulsar's sake, and always so: every call is charged before it is dispatched."
         " As in Pulsar, not together with the key above.",
         alias="precise",
+        live=True,
+    )
+    max_held_share: float = setting(
+        NUMBER,
+        0.5,
+        "Share of each level's capacity that calls which wait for a limiter may take; a caller may"
+        " have as many as are left then. The rest is refused at once (`throttled`), so that a flood"
+        " of a limited method leaves room for calls of others. 1: no bound.",
+        above=0,
+        most=1,
         live=True,
     )
     state_file: str = setting(

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from ..scheduling.dispatch_lines import policies_of
 from ..scheduling.dispatch_policies import HANDLER, Policies, Rate, service_of
 from ..scheduling.dispatch_rate import NONE
-from ..shm import limiters as rows
-from ..shm.limiters import Kind, Terms, key_of, kind_of, number_of, process_of
+from ..shm import terms as rows
 from ..shm.names import Names
+from ..shm.terms import Kind, Terms, key_of, kind_of, number_of, process_of
 
 COUNTED = {
     "request": rows.REQUEST,
@@ -28,13 +28,16 @@ COUNTED = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switches:
     """What holds for all limits. `batches`: a batch counts as one call; `per_process`: each reader
-    has budgets of its own."""
+    has budgets of its own; `backlog_only`: callers without a backlog are not limited;
+    `charge_dropped`: calls that are withdrawn while they wait are charged, too."""
 
     counted_bytes: str = "request"
     paced: bool = False
     dry_run: bool = False
     batches: bool = False
     per_process: bool = False
+    backlog_only: bool = False
+    charge_dropped: bool = False
     most_callers: int = 1024
 
     @property
@@ -43,21 +46,30 @@ class Switches:
         paced, dry_run = rows.PACED * self.paced, rows.DRY_RUN * self.dry_run
         return COUNTED[self.counted_bytes] | paced | dry_run
 
+    @property
+    def looks_at_calls(self) -> bool:
+        """Whether a reader marks single calls, beside their limiters."""
+        return self.batches or self.backlog_only
+
     def line(self) -> str:
         return (
             f"{self.counted_bytes} {int(self.paced)} {int(self.dry_run)} {int(self.batches)}"
-            f" {int(self.per_process)} {self.most_callers}"
+            f" {int(self.per_process)} {int(self.backlog_only)} {int(self.charge_dropped)}"
+            f" {self.most_callers}"
         )
 
     @classmethod
     def of(cls, line: str) -> Switches:
-        counted, paced, dry_run, batches, per_process, most = line.split()
+        counted, *flags, most = line.split()
+        paced, dry_run, batches, per_process, backlog_only, dropped = (f == "1" for f in flags)
         return cls(
             counted_bytes=counted,
-            paced=paced == "1",
-            dry_run=dry_run == "1",
-            batches=batches == "1",
-            per_process=per_process == "1",
+            paced=paced,
+            dry_run=dry_run,
+            batches=batches,
+            per_process=per_process,
+            backlog_only=backlog_only,
+            charge_dropped=dropped,
             most_callers=int(most),
         )
 
@@ -92,7 +104,8 @@ class Limits:
     def keys(self, method: str, row: int, caller: str, process: int = 0) -> list[tuple[Key, Terms]]:
         """What a call of `method`, which has `row`, is charged to, the server first.
 
-        `process` is 0, or the number of its reader + 1 where each has budgets of its own.
+        `process` is 0, or the number of its reader + 1 where each has budgets of its own. Where
+        only a backlog is limited, the pair of method and caller comes last, limits or not.
         """
         if method in self.policies.exempt:
             return []
@@ -101,6 +114,11 @@ class Limits:
         own = Key(key_of(Kind.METHOD, row, process))
         if learns and own not in [key for key, _ in found]:
             found.append((own, Rate()))
+        if found and self.switches.backlog_only:
+            pair = Key(key_of(Kind.PAIR, row, process), self.hash_of(caller))
+            rates = dict(found)
+            rate = rates.pop(pair, Rate())
+            found = [*rates.items(), (pair, rate)]
         return [(key, self._terms(key, rate, learns)) for key, rate in found]
 
     def _keys(

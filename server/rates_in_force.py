@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from ..scheduling.dispatch_lines import policies_of
 from ..scheduling.errors import BadValue
 from ..shm.layout import RATES_BYTES, Geometry
-from ..shm.limiters import L_CALLER, L_KEY, Terms
+from ..shm.limiter_counters import L_CALLER, L_KEY
 from ..shm.rates import RatesTooLong
 from ..shm.shared import Shared
+from ..shm.terms import Terms
 from .limits import Key, Limits, Switches
 
 ROWS_AT_A_TIME = 64  # that are renewed under one lock

@@ -26,6 +26,8 @@ def switches_of(throttle: Throttle) -> Switches:
         dry_run=throttle.dry_run,
         batches=throttle.dispatch_throttling_on_batch_message_enabled,
         per_process=throttle.scope == "per_process",
+        backlog_only=not throttle.dispatch_throttling_on_non_backlog_consumer_enabled,
+        charge_dropped=throttle.dispatch_throttling_for_filtered_entries_enabled,
         most_callers=throttle.max_callers,
     )
 

@@ -5,8 +5,10 @@ here, no reader waits for it. What can be asked is in `admin_methods`, how it is
 `admin_session`.
 
     socket   admin.socket, mode 0600, in a folder of mode 0700; peers: our own user, and root
+    http     admin.listen, if there is any: /, /metrics, /livez, /readyz (`http_listener`)
     owner    a lock file beside it (`unix_listener`): a successor removes what a dead admin left
     beat     BEAT_S: store `beat_ns`, look at the phase, sample the rates
+    alarms   looked for twice as often while there is traffic (`alarms`)
     end      when the supervisor ends the line, or the phase is STOPPED; with the supervisor, if
              that dies (`child`)
 """
@@ -27,9 +29,14 @@ from typing import TYPE_CHECKING
 from ...shm import states
 from ...shm.states import Phase
 from ...workers.log_level import LogLevel
+from ..acceptor.listeners import Listener, close_all, open_listeners
 from ..acceptor.unix_listener import UnixPath, listen_unix
+from ..reader.pair_file import FileUnusable, PairFile
 from ..settings.runtime_directory import make_private
 from ..supervisor.failures import CannotStart
+from .http_access import Access
+from .http_listener import HttpListener
+from .http_routes import health_routes
 from .link import SupervisorLink
 from .methods import AdminMethods
 from .session import MAX_MESSAGE_BYTES, ROOT, serve_session
@@ -41,6 +48,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("faircall.admin")
 
 BEAT_S = 0.5  # two wake-ups a second
+BEAT_NS = int((BEAT_S - 0.05) * 1e9)  # every second look is a beat, however exact a sleep is
 BACKLOG = 16
 MAX_SESSIONS = 64
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -58,16 +66,31 @@ def run_admin(
     row = ports[0].shared.row("admin")
     row.enter()
     sock, path = open_admin_socket(settings.admin.socket)
+    listeners: list[Listener] = []
     try:
+        listeners += open_listeners(settings.admin.listen, BACKLOG)
         admin = Admin(ports, sock, channel)
+        admin.listen(listeners, access_of(settings))
         row["status"] = states.Life.READY
         report("ready")
         log.debug("admin ready", {"socket": path.path, "pid": os.getpid()})
         asyncio.run(admin.serve())
     finally:
+        close_all(listeners)
         sock.close()
         path.remove()
     return 0
+
+
+def access_of(settings: Settings) -> Access:
+    """Who may ask over HTTP; CannotStart if the file of tokens cannot be used."""
+    hosts = [address.host for address in settings.admin.listen if not address.is_unix]
+    try:
+        file = settings.admin.token_file
+        tokens = PairFile(file, secret=True) if file else None
+    except FileUnusable as error:
+        raise CannotStart(f"admin.token-file: {error}") from None
+    return Access([*settings.server.allowed_hosts, *hosts], tokens)
 
 
 def open_admin_socket(path: str) -> tuple[socket.socket, UnixPath]:
@@ -110,6 +133,12 @@ class Admin:
         self._methods = AdminMethods(ports, *((line.refresh, line.order) if line else ()))
         self._sock = sock
         self._sessions: set[asyncio.Task[None]] = set()
+        self._http: HttpListener | None = None
+
+    def listen(self, listeners: Sequence[Listener], access: Access) -> None:
+        """Serve HTTP there, too, as long as `serve` runs."""
+        routes = {**health_routes(self._phase), **self._methods.routes()}
+        self._http = HttpListener(listeners, routes, access)
 
     async def serve(self) -> None:
         server = await asyncio.start_unix_server(
@@ -117,16 +146,30 @@ class Admin:
         )
         if self._link:
             self._link.listen()
+        if self._http:
+            await self._http.serve()
         ended = self._link.ended if self._link else asyncio.Event()
+        next_beat_ns = 0
         while self._phase.get() != Phase.STOPPED and not ended.is_set():
             now_ns = time.monotonic_ns()
-            self._row["beat_ns"] = now_ns
-            self._log_level.follow()
-            self._methods.tick(now_ns)
+            if now_ns >= next_beat_ns:
+                next_beat_ns = now_ns + BEAT_NS
+                self._beat(now_ns)
+            next_s = self._methods.alarms.look(now_ns)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(BEAT_S):
+                async with asyncio.timeout(min(next_s, BEAT_S)):
                     await ended.wait()
+        self._methods.alarms.close()
+        if self._http:
+            self._http.close()
         server.close()  # and `asyncio.run` cancels the sessions
+
+    def _beat(self, now_ns: int) -> None:
+        self._row["beat_ns"] = now_ns
+        self._log_level.follow()
+        self._methods.tick(now_ns)
+        if self._http:
+            self._methods.metrics.tick()
 
     def _adopt(self, settings: Settings) -> None:
         for port in self._ports:

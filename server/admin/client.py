@@ -35,6 +35,15 @@ def refresh_call_queue(path: str) -> dict[str, Any]:
     return changed
 
 
+def reload_workers(path: str, timeout_s: float) -> dict[str, Any]:
+    """Have every handler of the daemon at `path` replaced; how many that were. See `call_admin`.
+
+    TimeoutError: after `timeout_s` the daemon still is at it, and goes on.
+    """
+    done: dict[str, Any] = call_admin(path, "faircall.reload_workers", timeout_s)
+    return done
+
+
 def call_admin(
     path: str,
     method: str,

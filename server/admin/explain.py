@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...scheduling.dispatch_sources import by_subject, line_in_force, subjects_of
-from ...shm.limiters import Kind, key_of, kind_of, number_of
+from ...shm.terms import Kind, key_of, kind_of, number_of
 from ..limits import Key, Limits
 from ..throttle import sourced_lines
 from .throttle import ThrottleStats

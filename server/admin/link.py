@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 REFRESH, ORDER, REFRESHED, SETTINGS = b"refresh ", b"order ", b"refreshed ", b"settings "
 LONGEST_MESSAGE = 1 << 20  # bytes
 PATIENCE_S = 60.0  # a janitor that has to be replaced takes some seconds
+LONG_ORDERS = {"reload_workers": 86_400.0}  # each handler may take handlers.startup-timeout-s
 
 
 class SupervisorLink:
@@ -43,20 +44,24 @@ class SupervisorLink:
 
     async def refresh(self) -> dict[str, Any]:
         """Have the settings read again; what that changed. RpcError with why it changed nothing."""
-        return await self._ask(next(self._ids), REFRESH, b"")
+        return await self._ask(next(self._ids), REFRESH, b"", PATIENCE_S)
 
     async def order(self, verb: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Have an order carried out; what came of it. RpcError with why it was not."""
-        return await self._ask(next(self._ids), ORDER, f" {verb} ".encode() + orjson.dumps(params))
+        rest = f" {verb} ".encode() + orjson.dumps(params)
+        patience_s = LONG_ORDERS.get(verb, PATIENCE_S)
+        return await self._ask(next(self._ids), ORDER, rest, patience_s)
 
-    async def _ask(self, number: int, kind: bytes, rest: bytes) -> dict[str, Any]:
+    async def _ask(
+        self, number: int, kind: bytes, rest: bytes, patience_s: float
+    ) -> dict[str, Any]:
         answer = self._asked[number] = asyncio.get_running_loop().create_future()
         try:
             self._channel.send(kind + str(number).encode() + rest)
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(patience_s):
                 found: dict[str, Any] = await answer
         except (OSError, TimeoutError):
-            text = f"the supervisor has not answered for {PATIENCE_S:.0f} s: look into its log"
+            text = f"the supervisor has not answered for {patience_s:.0f} s: look into its log"
             raise RpcError(INTERNAL_ERROR, text) from None
         finally:
             del self._asked[number]

@@ -14,9 +14,17 @@ from typing import TYPE_CHECKING, Any
 from ... import __version__
 from ...shm.layout import HEADER
 from ...workers.errors import INVALID_PARAMS, RpcError
+from .alarms import Alarms
+from .caller_methods import CallerMethods
 from .cancel import CancelMethod
+from .http_routes import Routes
+from .metrics import Metrics
+from .page_changes import change_routes
+from .page_figures import PageFigures
+from .page_files import page_routes
 from .rates import Order, RateMethods
 from .stats import PortStats
+from .workers import WorkersMethod
 
 if TYPE_CHECKING:
     from ..port import Port
@@ -39,10 +47,16 @@ class AdminMethods:
         now_ns = time.monotonic_ns()
         self._ports = ports
         self._stats = [PortStats(port, now_ns) for port in ports]
+        self.callers = CallerMethods(ports, [stats.recent for stats in self._stats], now_ns)
+        self.alarms = Alarms(ports, now_ns)
+        self.metrics = Metrics(ports, self._stats, self.alarms)
         self.methods: Mapping[str, AdminMethod] = {
             "faircall.ping": self.ping,
             "faircall.phase": self.phase,
             "faircall.stats": self.stats,
+            "faircall.users": self.callers.users,
+            "faircall.explain": self.callers.explain,
+            "faircall.dump": self.callers.dump,
             **(
                 {"faircall.refresh_call_queue": self._refresh_call_queue(refresh)}
                 if refresh
@@ -50,11 +64,18 @@ class AdminMethods:
             ),
             **(_orders(ports, order) if order else {}),
         }
+        self._page = PageFigures(ports, self.methods)
+
+    def routes(self) -> Routes:
+        """What is served over HTTP, too: the metrics, and the page for operators."""
+        changes = change_routes(self.methods)
+        return {**self.metrics.routes(), **page_routes(), **self._page.routes(), **changes}
 
     def tick(self, now_ns: int) -> None:
         """About every second: what is counted over a while."""
         for stats in self._stats:
             stats.tick(now_ns)
+        self.callers.tick(now_ns)
 
     def ping(self, params: Params) -> str:
         _none(params)
@@ -92,6 +113,7 @@ class AdminMethods:
             "pid": int(header["creator_pid"]),
             "phase": ports[0]["phase"],
             "uptime_s": ports[0]["uptime_s"],
+            "alarms": self.alarms.active(now_ns),
             "ports": ports,
         }
 
@@ -104,6 +126,7 @@ def _orders(ports: Sequence[Port], order: Order) -> dict[str, AdminMethod]:
         "faircall.remove_dispatch_rate": rates.remove,
         "faircall.explain_dispatch_rate": rates.explain,
         "faircall.cancel": CancelMethod(order),
+        "faircall.reload_workers": WorkersMethod(order),
     }
 
 

@@ -12,23 +12,31 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...shm.columns import Counter
+from ...shm.columns import Columns, Counter
 from ...shm.layout import SLOT, word_of
 from ...shm.shared import Shared
 
 EVERY_NS = 1_000_000_000
 SAMPLES = 10
 
+ROOM = (
+    Counter.REFUSED_QUEUE_FULL,
+    Counter.REFUSED_PRINCIPAL,
+    Counter.REFUSED_RESPONSE_TIME,
+    Counter.REFUSED_MAX_WAIT,
+)
 _CLAIMED = word_of(SLOT, "claimed_ns")
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """`busy` is the share of the window that each handler spent in user code, 0 to 1."""
+    """`busy` is the share of the window that each handler spent in user code, 0 to 1;
+    `refused_per_s` is of calls for which there was no room, not of those that a limit refused."""
 
     window_ns: int
     calls_per_s: float
     answered_per_s: float
+    refused_per_s: float
     busy: list[float]
 
 
@@ -37,6 +45,7 @@ class _Sample:
     at_ns: int
     calls: int
     answered: int
+    refused: int
     busy_ns: npt.NDArray[np.int64]
 
 
@@ -60,21 +69,29 @@ class Recent:
             window_ns,
             (now.calls - then.calls) * 1e9 / window_ns,
             (now.answered - then.answered) * 1e9 / window_ns,
+            (now.refused - then.refused) * 1e9 / window_ns,
             busy.tolist(),
         )
 
     def _sample(self, now_ns: int) -> _Sample:
-        columns, first = self._shared.columns, self._shared.geometry.readers
-        last = first + self._shared.geometry.handlers
-        busy_ns = columns.counters[first:last, Counter.BUSY_NS].astype(np.int64)
-        for handler in range(last - first):
-            busy_ns[handler] += self._running_ns(handler, now_ns)
+        columns = self._shared.columns
         calls, answered = columns.total(Counter.CALLS), columns.total(Counter.ANSWERED)
-        return _Sample(now_ns, calls, answered, busy_ns)
+        refused = refused_for_room(columns)
+        return _Sample(now_ns, calls, answered, refused, busy_times(self._shared, now_ns))
 
-    def _running_ns(self, handler: int, now_ns: int) -> int:
-        """How long the call that `handler` runs has been claimed; 0 if it runs none."""
-        slot = (self._shared.row("handler", handler)["current"] & 0xFFFF_FFFF) - 1
-        if not 0 <= slot < self._shared.geometry.calls:
-            return 0
-        return max(0, now_ns - int(self._shared.table.words[slot, _CLAIMED]))
+
+def busy_times(shared: Shared, now_ns: int) -> npt.NDArray[np.int64]:
+    """How long each handler has been in user code, in ns, with the call that it runs: shape
+    (handlers,)."""
+    first, last = shared.geometry.readers, shared.geometry.readers + shared.geometry.handlers
+    busy_ns = shared.columns.counters[first:last, Counter.BUSY_NS].astype(np.int64)
+    for handler in range(last - first):
+        slot = shared.running_slot(handler)
+        if slot >= 0:
+            busy_ns[handler] += max(0, now_ns - int(shared.table.words[slot, _CLAIMED]))
+    return busy_ns
+
+
+def refused_for_room(columns: Columns) -> int:
+    """Calls that were refused since the start, but for those that a limit refused."""
+    return sum(columns.total(counter) for counter in ROOM)

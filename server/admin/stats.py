@@ -6,7 +6,7 @@ a difference but nonsense (a policy half old and half new, a name in a row that 
 now) the reading is checked afterwards, and repeated or left out.
 
     port        number, addresses, phase, uptime
-    queue       what serves: implementation, scheduler, and each level with its mean response time
+    queue       what serves: implementation, scheduler, and each level          (`queues`)
     totals      counters since the start, over all processes that there were     (`TOTALS`)
     rates       calls, answers over the last ten seconds                         (`recent`)
     throttle    what each limiter holds and did                             (`throttle`)
@@ -21,26 +21,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ...scheduling.units import TimeUnit
 from ...shm.columns import Counter
-from ...shm.draws import LANE_NAMES, WHOLE
-from ...shm.layout import LARGE_PAGE, LEVEL, MAX_LEVELS, SHARD, SMALL_PAGE
-from ...shm.policy import QueuePolicy
+from ...shm.layout import LARGE_PAGE, SMALL_PAGE
 from ...shm.processes import ROLES
 from ...shm.shared import Shared
 from ...shm.states import Life
+from ..groups import groups_of
+from .queues import QueueStats
 from .recent import Recent
 from .throttle import ThrottleStats
 from .users import Users
-from .work import SUFFIXES, handlers, methods
+from .work import handlers, methods
 
 if TYPE_CHECKING:
     from ..port import Port
 
 SECOND_NS = 1_000_000_000
-READ_AT_MOST = 100  # attempts at a policy that is being changed
 NUMBERED = ("reader", "handler")
 
 TOTALS: Mapping[str, int] = {
@@ -86,28 +82,27 @@ class PortStats:
 
     def __init__(self, port: Port, now_ns: int) -> None:
         self._port, self._shared = port, port.shared
-        self._recent = Recent(port.shared, now_ns)
+        self.recent = Recent(port.shared, now_ns)
         self._users, self._throttle = Users(port), ThrottleStats(port.shared)
-        layout = port.shared.segment.layout
-        self._shard = port.shared.segment.records(SHARD, layout.shard, 1)
-        self._levels = port.shared.segment.records(LEVEL, layout.level_words, MAX_LEVELS)
-        self._unit = TimeUnit[port.settings.rpc.metrics_timeunit]
+        self._queue = QueueStats(port, self._users)
+        names = [group.name for group in groups_of(port.settings)]
+        self._groups = names if len(names) > 1 else []
 
     def tick(self, now_ns: int) -> None:
-        self._recent.tick(now_ns)
+        self.recent.tick(now_ns)
 
     def snapshot(self, now_ns: int) -> dict[str, Any]:
         """Everything, as plain JSON values."""
         port, shared = self._port, self._shared
         counted = shared.columns.counters.sum(axis=0).tolist()
-        rates = self._recent.rates(now_ns)
+        rates = self.recent.rates(now_ns)
         unit = port.settings.rpc.metrics_timeunit
         return {
             "port": port.number,
             "addresses": port.addresses(),
             "phase": shared.phase.get().name,
             "uptime_s": _seconds(now_ns - port.created_ns),
-            "queue": self._queue(),
+            "queue": self._queue.snapshot(),
             "totals": self._totals(counted),
             "rates": {
                 "window_s": _seconds(rates.window_ns),
@@ -117,52 +112,10 @@ class PortStats:
             "throttle": self._throttle.snapshot(now_ns),
             "users": self._users.snapshot(),
             "methods": methods(shared, unit),
-            "handlers": handlers(shared, rates.busy, now_ns),
+            "handlers": handlers(shared, rates.busy, now_ns, self._groups),
             "processes": processes(shared, now_ns),
             "segment": segment(shared),
             "sweeps": _pick(counted, SWEEPS),
-        }
-
-    def _queue(self) -> dict[str, Any]:
-        ipc, shard = self._port.ipc, self._shard[0]
-        policy = policy_in_force(self._shared)
-        callers = self._users.per_level(policy.levels)
-        means, suffix = self._levels["mean_ns"].copy().view(np.float64), SUFFIXES[self._unit]
-        waiting = shard["level_waiting"].reshape(-1, 2).sum(axis=1)
-        lanes = waiting[self._shared.geometry.levels :]
-        return {
-            "impl": ipc.callqueue.impl,
-            "scheduler": ipc.scheduler.impl,
-            "cost_provider": ipc.scheduler.cost_provider,
-            "in_turn": policy.in_turn,
-            "backoff": policy.backoff,
-            "waiting": int(shard["waiting"]),
-            "held": int(shard["held"]),
-            "drawn": int(shard["drawn"]),
-            "lanes": [
-                {
-                    "lane": name,
-                    "max_share": policy.lane_shares[lane] / WHOLE,
-                    "waiting": int(lanes[lane]),
-                }
-                for lane, name in enumerate(LANE_NAMES)
-                if policy.lane_shares[lane] or lanes[lane]
-            ],
-            "levels": [
-                {
-                    "level": level,
-                    "weight": policy.weights[level],
-                    "capacity": policy.capacities[level],
-                    "waiting": int(waiting[level]),
-                    "held": int(shard["level_held"][level]),
-                    "overflowed": int(shard["overflowed"][level]),
-                    "callers": callers[level],
-                    f"mean_response_{suffix}": round(float(means[level]) / self._unit, 3),
-                    "responses": int(self._levels["count"][level]),
-                    "backs_off": bool(self._levels["backs_off"][level]),
-                }
-                for level in range(policy.levels)
-            ],
         }
 
     def _totals(self, counted: list[int]) -> dict[str, Any]:
@@ -176,24 +129,6 @@ class PortStats:
         }
 
 
-def policy_in_force(shared: Shared) -> QueuePolicy:
-    """The queue's policy, without the queue lock.
-
-    The block in force is not written as long as it is in force: who reads the same version before
-    and after has read one policy. RuntimeError if it changed all the time.
-    """
-    q, blocks = shared.segment.q, shared.table.blocks
-    for _ in range(READ_AT_MOST):
-        version = q[blocks.version_word]
-        try:
-            policy = blocks.read(version)
-        except ValueError:  # a mixture of two
-            continue
-        if q[blocks.version_word] == version:
-            return policy
-    raise RuntimeError(f"the policy changed {READ_AT_MOST} times while it was read")
-
-
 def processes(shared: Shared, now_ns: int) -> list[dict[str, Any]]:
     """Every place that has or had a process; `restarts` counts those before this one."""
     counts = {"reader": shared.geometry.readers, "handler": shared.geometry.handlers}
@@ -201,7 +136,7 @@ def processes(shared: Shared, now_ns: int) -> list[dict[str, Any]]:
     for role in ROLES:
         for number in range(counts.get(role, 1)):
             row = shared.row(role, number)
-            if row["incarnation"] or row["pid"]:
+            if row["pid"] or (row["incarnation"] and not row["leaving"]):
                 found.append(
                     {
                         "role": role,

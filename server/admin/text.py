@@ -52,7 +52,7 @@ def _section(members: Row, title: str, path: str) -> Iterator[str]:
             for row in value:
                 yield from _numbered(row, name)
         else:
-            yield from _table(value, "" if alone else below)
+            yield from table(value, "" if alone else below)
 
 
 def _numbered(row: Row, name: str) -> Iterator[str]:
@@ -74,7 +74,7 @@ def _wrapped(words: Sequence[str]) -> Iterator[str]:
     yield line
 
 
-def _table(rows: Sequence[Row], title: str) -> Iterator[str]:
+def table(rows: Sequence[Row], title: str = "") -> Iterator[str]:
     """`title`, a head of all names that any row has, and the rows; numbers are set right."""
     if title:
         yield from ("", title)

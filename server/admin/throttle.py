@@ -15,11 +15,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...scheduling import dispatch_rate as rate
-from ...shm import limiters as words
-from ...shm.limiters import EACH, REASONS
+from ...shm import limiter_counters as words
 from ...shm.shared import Shared
+from ...shm.terms import BYTES, CALLS, EACH, HANDLER, KIND_SHIFT, REASONS, Kind
 from ..limits import Key, Limits
 
 MOST_ROWS = 20
@@ -39,7 +40,7 @@ class ThrottleStats:
         if limits is None:
             return []
         rows = self._limiters.rows
-        used = np.flatnonzero(rows[:, words.L_KEY])
+        used = np.flatnonzero((rows[:, words.L_KEY] > 0) & ~_only_counts(rows))
         events = rows[used, words.L_EVENTS : words.L_EVENTS + len(REASONS)].sum(axis=1)
         order = np.lexsort((used, -events.astype(np.int64), -rows[used, words.L_HELD].astype(int)))
         return [self.figures(limits, int(row), now_ns) for row in used[order][:MOST_ROWS]]
@@ -51,6 +52,14 @@ class ThrottleStats:
             self._limits = Limits(self._shared.names, version, text)
         return self._limits if version else None
 
+    def limiter(self, row: int) -> str | None:
+        """What the limiter in `row` limits; None while nothing is throttled."""
+        limits = self.in_force()
+        if limits is None:
+            return None
+        key = Key(*self._limiters.rows[row, [words.L_KEY, words.L_CALLER]].tolist())
+        return limits.describe(key, self._caller(key.caller))
+
     def figures(self, limits: Limits, row: int, now_ns: int) -> dict[str, Any]:
         """What one limiter did and will do."""
         one = self._limiters.rows[row].tolist()
@@ -61,11 +70,11 @@ class ThrottleStats:
         blocked = opens_ns >= rate.NEVER_NS
         return {
             "limiter": limits.describe(key, self._caller(key.caller)),
-            "used": used[words.CALLS],
-            "limit": limit[words.CALLS] if limit[words.CALLS] >= 0 else None,
-            "debt": debt[words.CALLS],
-            "debt_bytes": debt[words.BYTES],
-            "debt_handler_s": debt[words.HANDLER] / 1e6,
+            "used": used[CALLS],
+            "limit": limit[CALLS] if limit[CALLS] >= 0 else None,
+            "debt": debt[CALLS],
+            "debt_bytes": debt[BYTES],
+            "debt_handler_s": debt[HANDLER] / 1e6,
             "running": one[words.L_RUNNING],
             "held": one[words.L_HELD],
             "held_total_s": round(one[words.L_HELD_NS] / SECOND_NS, 3),
@@ -93,3 +102,13 @@ class ThrottleStats:
             return None
         found = np.flatnonzero(names.rows["hash"] == hashed)
         return names.name(int(found[0])) if len(found) else None
+
+
+def _only_counts(rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Which rows are there for the backlog of a caller alone, limit nothing and never did."""
+    kinds = rows[:, words.L_KEY] >> np.uint64(KIND_SHIFT)
+    limits = rows[:, words.L_LIMIT : words.L_LIMIT + len(EACH)].any(axis=1)
+    did = rows[:, words.L_EVENTS : words.L_EVENTS + len(REASONS)].any(axis=1)
+    of_callers = (kinds == Kind.PAIR) | (kinds == Kind.OTHERS)
+    rest: npt.NDArray[np.bool_] = of_callers & ~(limits | did | (rows[:, words.L_CAP] > 0))
+    return rest

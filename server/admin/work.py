@@ -6,10 +6,12 @@ is read as after a death (`autopsy`), and left out if it has ended meanwhile.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...scheduling.units import TimeUnit
 from ...shm.columns import Counter
+from ...shm.processes import ProcessRow
 from ...shm.shared import Shared
 from ...shm.states import Life
 from ..supervisor.autopsy import running_call
@@ -29,11 +31,12 @@ def methods(shared: Shared, metrics_timeunit: str) -> list[dict[str, Any]]:
     """Every method of the service, and what else was run; the times in `metrics_timeunit`.
 
     `expected` is what most calls take, by which a claim decides, the rest is since the start. A run
-    that ended with its handler is a failed call, whose time is not known.
+    that ended with its handler is a failed call, whose time is not known. `calls_per_run` is of
+    methods that serve several calls at once.
     """
     table, columns = shared.names.methods, shared.columns.methods
-    calls, failed, spent_ns = (
-        columns[name].sum(axis=0) for name in ("calls", "failed", "spent_ns")
+    calls, failed, spent_ns, joint_runs = (
+        columns[name].sum(axis=0) for name in ("calls", "failed", "spent_ns", "joint_runs")
     )
     died = shared.columns.deaths().sum(axis=0)
     most_ns, unit = columns["max_ns"].max(axis=0), TimeUnit[metrics_timeunit]
@@ -41,33 +44,46 @@ def methods(shared: Shared, metrics_timeunit: str) -> list[dict[str, Any]]:
     found = []
     for row in table.used_rows():
         name, ended, lost = table.name(row), int(calls[row]), int(died[row])
-        if name.startswith("(") and not ended + lost:
+        if name.startswith(("(", "rpc.")) and not ended + lost:
             continue
+        together = {}
+        if runs := int(joint_runs[row]):
+            together["calls_per_run"] = round(ended / runs, 2)
         found.append(
             {
                 "method": name,
                 "calls": ended + lost,
                 "failed": int(failed[row]) + lost,
+                "died": lost,
                 f"mean_{suffix}": _in(unit, int(spent_ns[row]) // max(1, ended)),
                 f"max_{suffix}": _in(unit, int(most_ns[row])),
                 f"expected_{suffix}": _in(unit, int(table.rows["expected_ns"][row])),
+                **together,
             }
         )
     return sorted(found, key=lambda method: (-method["calls"], method["method"]))
 
 
-def handlers(shared: Shared, busy: list[float], now_ns: int) -> list[dict[str, Any]]:
-    """Every handler: `busy` is the share of the last seconds that it spent in user code."""
+def handlers(
+    shared: Shared, busy: list[float], now_ns: int, groups: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Every handler: `busy` is the share of the last seconds that it spent in user code, `groups`
+    are the names of several."""
     found, died = [], shared.columns.deaths().sum(axis=1)
     for number in range(shared.geometry.handlers):
         row = shared.row("handler", number)
+        if row.is_vacant:
+            continue
         counted = shared.columns.counters[row.index]
+        group = {"group": groups[shared.geometry.group_of(number)]} if groups else {}
         runs, lost = running_call(shared, number, now_ns), int(died[number])
         found.append(
             {
                 "index": number,
+                **group,
+                "express": shared.geometry.is_express(number),
                 "pid": row["pid"],
-                "state": _state(row["pid"], row["status"], bool(runs)),
+                "state": "leaving" if row["leaving"] else _state(row, bool(runs)),
                 "calls": int(counted[Counter.RUN]) + lost,
                 "failed": int(counted[Counter.FAILED]) + lost,
                 "busy_share": round(busy[number], 3),
@@ -79,11 +95,11 @@ def handlers(shared: Shared, busy: list[float], now_ns: int) -> list[dict[str, A
     return found
 
 
-def _state(pid: int, status: int, runs: bool) -> str:
-    if not pid:
+def _state(row: ProcessRow, runs: bool) -> str:
+    if not row["pid"]:
         return "absent"
-    if status != Life.READY:
-        return Life(status).name.lower()
+    if row["status"] != Life.READY:
+        return Life(row["status"]).name.lower()
     return "running" if runs else "idle"
 
 

@@ -19,6 +19,7 @@ from ..admin.client import fetch_stats, refresh_call_queue
 SERVICE = "faircall.workers.example:service"
 START_S = 30.0  # for importing, forking and the start hooks
 STOP_S = 10.0
+PROGRAM = ("-m", "faircall")
 LOOK_AGAIN_S = 0.05
 
 
@@ -27,10 +28,11 @@ class NotServing(Exception):
 
 
 class DemoServer:
-    """A running server that listens at `address`, (host, TCP port); `pid` is its supervisor's."""
+    """A running server that listens at `address`, (host, TCP port); `pid` is its supervisor's,
+    `log` the file of its events."""
 
-    def __init__(self, address: tuple[str, int], admin_socket: str, pid: int) -> None:
-        self.address, self.pid = address, pid
+    def __init__(self, address: tuple[str, int], admin_socket: str, pid: int, log: Path) -> None:
+        self.address, self.pid, self.log = address, pid, log
         self._admin_socket = admin_socket
 
     def reload(self) -> None:
@@ -42,6 +44,11 @@ class DemoServer:
         port: Mapping[str, Any] = fetch_stats(self._admin_socket)["ports"][0]
         return port
 
+    def alarms(self) -> list[dict[str, Any]]:
+        """Those that are active; OSError."""
+        alarms: list[dict[str, Any]] = fetch_stats(self._admin_socket)["alarms"]
+        return alarms
+
 
 @contextlib.contextmanager
 def running_server(
@@ -49,21 +56,25 @@ def running_server(
     settings: Mapping[str, str],
     service: str = SERVICE,
     config: Path | None = None,
+    outer: Mapping[str, str] = os.environ,
+    program: Sequence[str] = PROGRAM,
 ) -> Iterator[DemoServer]:
     """A server of `service` with these settings (key to value), and those of the file `config`,
-    while the block runs. NotServing."""
+    while the block runs, in the environment `outer`; `program` is what Python runs. NotServing."""
     with tempfile.TemporaryDirectory(prefix="faircall-demo-") as folder:
         admin_socket, log = f"{folder}/admin.sock", Path(folder) / "log"
         with log.open("wb") as stderr:
             process = subprocess.Popen(
-                command(handlers, {"admin.socket": admin_socket, **settings}, service, config),
-                env=environment(os.environ),
+                command(
+                    handlers, {"admin.socket": admin_socket, **settings}, service, config, program
+                ),
+                env=environment(outer),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
             )
         try:
-            yield DemoServer(_address_when_ready(process, log), admin_socket, process.pid)
+            yield DemoServer(_address_when_ready(process, log), admin_socket, process.pid, log)
         finally:
             _stop(process)
 
@@ -73,9 +84,10 @@ def command(
     settings: Mapping[str, str],
     service: str = SERVICE,
     config: Path | None = None,
+    program: Sequence[str] = PROGRAM,
 ) -> Sequence[str]:
     """The command line: loopback peers are trusted, so that one process can be two users."""
-    words = ["-m", "faircall", "serve", service, "--trust-loopback", "--handlers", str(handlers)]
+    words = [*program, "serve", service, "--trust-loopback", "--handlers", str(handlers)]
     words += ["--bind", "tcp://127.0.0.1:0", "--log-level", "info", "--log-format", "json"]
     if config:
         words += ["--config", str(config)]

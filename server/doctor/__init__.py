@@ -1,0 +1,1 @@
+"""`faircall doctor`: what of machine, Python and settings will not work, or not well."""
