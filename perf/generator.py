@@ -14,6 +14,7 @@ from __future__ import annotations
 import random
 import select
 import socket
+import struct
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ TICK_NS = 1_000_000  # how long a wait for answers lasts at most
 STOPPED_NS = 200_000_000  # who is that late was stopped, and was not slow
 CHUNK_BYTES = 256 << 10
 CONNECT_S = 10.0
+NO_LINGER = struct.pack("ii", 1, 0)
 
 Address = tuple[str, int]
 
@@ -189,9 +191,13 @@ class Generator:
                 next_look += every_s
                 self._last_ns = time.monotonic_ns()  # looking is no stop
 
-    def close(self) -> None:
+    def close(self, abort: bool = False) -> None:
+        """`abort`: reset the connections, so that the server drops at once what waits; after a
+        mere close it goes on, for who only ends its sending looks the same."""
         self._epoll.close()
         for connection in self._by_fd.values():
+            if abort:
+                connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
             connection.sock.close()
 
     def _now_ns(self) -> int:

@@ -47,6 +47,7 @@ class Bench:
     def __init__(self) -> None:
         self.shared = Shared(GEOMETRY, POLICY)
         self.table, self.pages, self.names = self.shared.table, self.shared.pages, self.shared.names
+        self.histograms = self.shared.histograms.of_handler(0)
         self.out, self.tokens = [0] * 64, [0] * 64
         self.verdicts = [0] * GEOMETRY.slots
         rows = [self.names.identity(f"user-{number}", 0) for number in range(USERS)]
@@ -70,7 +71,7 @@ class Bench:
         self.offer(batch)
         for _ in range(batch):
             self.table.claim(0, 0, self.out, self.tokens)
-            self.table.publish(0, self.out, self.tokens, 1)
+            self.table.publish(0, [(self.out[0], self.tokens[0])])
         taken = self.table.collect(0, self.out)
         for index in range(taken):
             self.table.release(self.out[index])
@@ -107,6 +108,9 @@ class Bench:
     def charge(self) -> None:
         self.shared.columns.charge(0, 7, 1)
 
+    def time(self) -> None:
+        self.histograms.ran(0, 0, 1, 1_000_000, 1_000_000)
+
 
 def measurements(bench: Bench) -> Iterator[Measurement]:
     """Everything that is measured, in the order of the table; later ones leave calls waiting."""
@@ -125,6 +129,7 @@ def measurements(bench: Bench) -> Iterator[Measurement]:
     yield Measurement("pages: rebuild", 1, bench.rebuild_pages)
     yield Measurement("names: find a known name", 1, bench.known)
     yield Measurement("columns: charge", 1, bench.charge)
+    yield Measurement("histograms: a call's wait and service", 1, bench.time)
     bench.offer(WAITING)
     yield Measurement(f"queue: rebuild with {WAITING} calls", 1, bench.rebuild)
     yield Measurement(f"queue: audit with {WAITING} calls", 1, bench.table.recovery.audit)

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..server.demo.server import DemoServer, running_server
 from .generator import Flow, Generator
 
 Row = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a scenario measured, and whether its claim held."""
+
+    rows: Sequence[Row]
+    claim: str
+    holds: bool
+
 
 SERVICE = "faircall.perf.services:service"
 HANDLERS = 2
@@ -30,13 +42,16 @@ def nap(ms: float) -> bytes:
 
 @contextlib.contextmanager
 def loaded(
-    settings: Mapping[str, str], flows: Sequence[Flow], config: Path | None = None
+    settings: Mapping[str, str],
+    flows: Sequence[Flow],
+    config: Path | None = None,
+    outer: Mapping[str, str] = os.environ,
 ) -> Iterator[tuple[DemoServer, Generator]]:
     """A server with these settings, and a generator of these flows that is connected to it.
 
-    What the file `config` says counts where `settings` say nothing.
+    What the file `config` says counts where `settings` say nothing; `outer` is its environment.
     """
-    with running_server(HANDLERS, settings, SERVICE, config) as server:
+    with running_server(HANDLERS, settings, SERVICE, config, outer) as server:
         generator = Generator(server.address, flows)
         try:
             yield server, generator

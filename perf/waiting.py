@@ -59,7 +59,7 @@ class Crowd:
         table, out = self.table, self._out
         table.enqueue([(self._free.popleft(), 0)], self._verdicts)
         table.claim(0, 0, out, self._tokens)
-        table.publish(0, out, self._tokens, 1)
+        table.publish(0, [(out[0], self._tokens[0])])
         table.collect(0, out)
         table.release(out[0])
         self._free.append(out[0])
