@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +20,12 @@ from . import heap
 
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors, for `-n auto`: many tests wait for another process."""
+    return 1 + len(os.sched_getaffinity(0))
 
 
 def pytest_report_header() -> str:

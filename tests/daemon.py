@@ -178,14 +178,26 @@ def launch(
     binds: Sequence[str] = (TCP,),
     addresses: int = 0,
     env: Mapping[str, str] | None = None,
+    under: Sequence[str] = (),
+    pass_fds: Sequence[int] = (),
 ) -> Daemon:
     """Start one in a session of its own and do not wait. A "~" in `binds` is its folder.
 
-    `addresses`: how many it is to have, if that is not told by `binds`.
+    `addresses`: how many it is to have, if that is not told by `binds`. `under` is a command that
+    runs it, with the descriptors `pass_fds`.
     """
     folder.mkdir(exist_ok=True)
     outer = {k: v for k, v in os.environ.items() if not k.startswith("FAIRCALL_")}
-    command = [sys.executable, "-m", "faircall", "serve", str(target), "--log-format", "json"]
+    command = [
+        *under,
+        sys.executable,
+        "-m",
+        "faircall",
+        "serve",
+        str(target),
+        "--log-format",
+        "json",
+    ]
     for bind in binds:
         command += ["--bind", bind.replace("~", str(folder))]
     with (folder / "log").open("wb") as log:
@@ -197,6 +209,7 @@ def launch(
             stdout=log,
             stderr=log,
             start_new_session=True,
+            pass_fds=pass_fds,
         )
     return Daemon(process, folder, addresses or len(binds))
 

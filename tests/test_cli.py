@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -209,10 +210,26 @@ def test_stats_finds_the_only_daemon(run: Run, asked: list[str], tmp_path: Path)
     (tmp_path / "faircall/8020.sock").touch()
     assert json.loads(run("stats", "--json").stdout)["calls"] == 5
     assert asked == [f"{tmp_path}/faircall/8020.sock"]
-    (tmp_path / "faircall/9.sock").touch()
-    result = run("stats")
+
+
+def test_of_several_daemons_those_count_that_are_there(
+    run: Run, asked: list[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "faircall"
+    folder.mkdir()
+    left, first, second = (socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(3))
+    with left, first, second:
+        left.bind(str(folder / "9.sock"))  # as a daemon that was killed leaves it
+        first.bind(str(folder / "8020.sock"))
+        first.listen()
+        assert run("stats").exit_code == 0
+        assert asked == [f"{folder}/8020.sock"]
+        second.bind(str(folder / "8021.sock"))
+        second.listen()
+        result = run("stats")
     assert result.exit_code == 2
-    assert "several daemons run; say --to one of" in result.stderr
+    places = f"{folder}/8020.sock, {folder}/8021.sock"
+    assert f"several daemons run; say --to one of {places}" in result.stderr
 
 
 def test_stats_of_a_daemon_that_does_not_answer(run: Run, asked: list[str]) -> None:

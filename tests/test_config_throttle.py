@@ -9,6 +9,7 @@ from faircall.scheduling.dispatch_policies import Rate
 from faircall.scheduling.errors import BadValue
 from faircall.server.config import ConfigError
 from faircall.server.config_throttle import Throttle
+from faircall.server.limits import Switches
 from faircall.server.settings.load import load_settings
 from faircall.server.throttle import lines_of, switches_of
 
@@ -77,19 +78,24 @@ def test_limits_of_methods_may_be_relative_to_arrivals() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("key", "wrong", "what"),
-    [
-        ("on_non_backlog_consumer_enabled", False, "callers without a backlog are always limited"),
-        ("for_filtered_entries_enabled", True, "dropped while they wait are never charged"),
-        ("dispatcher_max_read_batch_size", 100, "there are no bulk reads"),
-    ],
-)
-def test_what_the_server_does_not_do_is_refused(key: str, wrong: object, what: str) -> None:
-    key = key if key.startswith("dispatcher") else f"dispatch_throttling_{key}"
-    assert throttle(**{key: not wrong if isinstance(wrong, bool) else 0})
-    with pytest.raises(ConfigError, match=what):
-        throttle(**{key: wrong})
+def test_bulk_reads_are_refused() -> None:
+    assert throttle(dispatcher_max_read_batch_size=0)
+    with pytest.raises(ConfigError, match="there are no bulk reads"):
+        throttle(dispatcher_max_read_batch_size=100)
+
+
+def test_callers_without_a_backlog_and_dropped_calls_have_switches() -> None:
+    assert not switches_of(throttle()).backlog_only
+    assert not switches_of(throttle()).charge_dropped
+    plain = throttle(limit_without_backlog=False, charge_dropped=True)
+    pulsar = throttle(
+        dispatch_throttling_on_non_backlog_consumer_enabled=False,
+        dispatch_throttling_for_filtered_entries_enabled=True,
+    )
+    assert plain == pulsar
+    switches = switches_of(plain)
+    assert (switches.backlog_only, switches.charge_dropped) == (True, True)
+    assert Switches.of(switches.line()) == switches
 
 
 def test_a_scope_is_the_servers_or_each_process_s() -> None:

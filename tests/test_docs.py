@@ -26,6 +26,7 @@ from faircall.server.settings.declaration import settings_of
 from faircall.shm.states import Status
 from faircall.workers.envelope import decode
 from faircall.workers.errors import ERRORS
+from faircall.workers.openrpc import DISCOVER
 from faircall.workers.suggestion import unknown_method
 
 from .conformance.deviations import DEVIATIONS, READINGS
@@ -112,6 +113,7 @@ def test_every_refusal_of_a_reader_is_explained_as_it_is() -> None:
         refusals.no_room("limits.segment-payload-bytes", 1),
         *(refusals.by_rule(Refusal(reason, "a rule", 1), 0) for reason in Reason),
         refusals.throttled(0, 5),
+        refusals.nested("server"),
         refusals.standby(0),
         unknown_method("x", list),
         refusals.unauthenticated("x"),
@@ -137,7 +139,8 @@ def test_the_members_of_data_are_explained() -> None:
 
 
 def reserved_methods() -> set[str]:
-    return set(Builtins(cast(Any, None), cast(Any, None), memoryview(b"")).methods)
+    builtins = Builtins(cast(Any, None), cast(Any, None), cast(Any, None), memoryview(b""))
+    return {*builtins.methods, DISCOVER}
 
 
 def test_every_reserved_method_is_in_the_protocol() -> None:
@@ -247,4 +250,6 @@ def _unread() -> Iterator[str]:
 def _reads(path: Path) -> bool:
     """Whether it is a part of the server that acts by settings, instead of reading or showing."""
     declares = path.name.startswith("config")
+    if path.name == "alarms.py":  # what acts in the admin process
+        return True
     return not declares and path.parent.name not in ("settings", "admin")

@@ -52,11 +52,17 @@ def test_the_wheel_installs_faircall_and_nothing_else() -> None:
         ".py",
         ".pyc",
         ".typed",
+        ".html",
+        ".js",
+        ".css",
+        ".svg",
+        ".LICENSE",
+        *(".c", ".h", ".toml"),  # of the benchmarks
     }
 
 
 def test_no_module_is_loaded_under_a_second_name() -> None:
-    seconds = {"client", "perf", "scheduling", "server", "shm", "workers"}
+    seconds = {"client", "perf", "scheduling", "server", "shm", "testing", "workers"}
     assert not seconds & sys.modules.keys()
 
 

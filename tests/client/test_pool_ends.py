@@ -154,5 +154,5 @@ def test_a_call_does_not_wait_longer_for_a_connection_than_its_own_time(serve: S
         with pytest.raises(TimeoutError, match=r"no answer within 0\.01 s"):
             client.call("m", timeout=0.01)
         client._sender._pool._connecting = False
-        with pytest.raises(ConnectionFailed, match=r"no answer within 0\.0\d* s"):
-            client.call("m", timeout=0.01)
+        with pytest.raises(ConnectionFailed, match=r"no answer within 0\.\d+ s"):
+            client.call("m", timeout=0.2)

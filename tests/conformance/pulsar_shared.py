@@ -7,7 +7,7 @@ answered, collected. Time jumps to the opening that the table itself names.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -17,11 +17,12 @@ from faircall.server.limits import Switches
 from faircall.server.rates_in_force import put_in_force
 from faircall.server.reader.throttle import Throttle
 from faircall.shm import states
+from faircall.shm.answers import GIVEN_UP, WITHDRAWN
 from faircall.shm.layout import SLOT, Geometry, word_of
-from faircall.shm.limiters import Kind, kind_of, number_of
 from faircall.shm.policy import QueuePolicy
 from faircall.shm.rings import SLOT_WORDS
 from faircall.shm.shared import Shared
+from faircall.shm.terms import Kind, kind_of, number_of
 
 from .pulsar_cases import method_of, rate_of
 from .pulsar_replay import Replay, Step, key_of_step, units_of
@@ -56,8 +57,6 @@ class NotShared:
 _BULK = "a claim knows the size of what it takes, and charges it before: there are no bulk reads"
 _ITEMS = "the items of a batch are calls of their own here, and are let go one by one"
 _RACE = "a claim looks and charges under one lock: there is nothing to be interleaved"
-_BACKLOG = "a switch that is not built: callers without a backlog are limited, too"
-_FILTERED = "a call that is dropped before its handler is never claimed: nothing is charged"
 
 
 class SharedReplay(Replay):
@@ -95,15 +94,25 @@ class SharedReplay(Replay):
 
     def _arrive(self, step: Step) -> None:
         key = key_of_step(step)
+        dropped = list[int]()
         for unit in units_of(step):
-            if unit.filtered:  # dropped while it waits
-                continue
             slots = [self._stage(key, unit, index == 0) for index in range(self._items(unit))]
             self.counted[slots[0]] = key, unit
             self.process |= dict.fromkeys(slots, key[2])
             verdicts = [0] * len(slots)
-            self.table.enqueue([(slot, 0) for slot in slots], verdicts)
+            calls = [(slot, 0) for slot in slots]
+            self.table.enqueue(calls, verdicts, limited=self._limited(slots))
             assert set(verdicts) == {0}
+            dropped += slots if unit.filtered else []
+        self._withdraw(dropped, self.now_ns if self.throttles[0].charges_dropped else None)
+
+    def _withdraw(self, slots: Sequence[int], charged_ns: int | None = None) -> None:
+        """Nobody waits for these any more; none has begun."""
+        outcomes = [GIVEN_UP] * len(slots)
+        self.table.withdraw(0, slots, outcomes, charged_ns=charged_ns)
+        assert set(outcomes) <= {WITHDRAWN}
+        for slot in slots:
+            self._release(slot)
 
     def _force(self, step: Step) -> None:
         key = key_of_step(step)
@@ -118,16 +127,13 @@ class SharedReplay(Replay):
 
     def _probe(self, step: Step) -> None:
         slot = self._stage(key_of_step(step), Unit(1, 0, False), True)
-        opens_ns = self.table.budgets.opens_ns(self._own(slot))
+        opens_ns = self.table.blockers.opens_ns(self._own(slot))
         self._unstage(slot)
         self.openings_ms.append(max(opens_ns, self.now_ns) // 1_000_000)
 
     def _crash(self, step: Step) -> None:
         slots = [slot for slot, process in self.process.items() if process == step["proc"]]
-        outcomes = [0] * len(slots)
-        self.table.withdraw(0, slots, outcomes)
-        for slot in slots:
-            self._release(slot)
+        self._withdraw(slots)
 
     # -- the server ------------------------------------------------------------------------------
 
@@ -155,20 +161,30 @@ class SharedReplay(Replay):
         switches = Switches(
             batches=self.settings.on_batch_message,
             per_process=self.config.get("scope") == "per_process",
+            backlog_only=not self.settings.on_non_backlog_consumer,
+            charge_dropped=self.settings.for_filtered_entries,
         )
         put_in_force(self.shared, switches, lines_of(self.config), self.now_ns)
 
     def _stage(self, key: Key, unit: Unit, is_head: bool) -> int:
-        slot, method, row = self.free.pop(0), method_of(key[0]), self._method(method_of(key[0]))
+        slot, row = self.free.pop(0), self._method(method_of(key[0]))
         q, own = self.q, self._own(slot)
         q[own + _S["principal"]] = self.shared.names.identity(key[1], self.now_ns)
         q[own + _S["call"]] = states.call_word(row)
         q[own + _S["deadline_ns"]] = NEVER_NS
         q[own + _S["request"]] = (unit.bytes if is_head else 0) << 32
         throttle = self.throttles[key[2]]
-        throttle.name(slot, method, row, key[1], self._batch(unit, is_head), self.now_ns)
+        batch = self._batch(unit, is_head)
+        throttle.name(slot, row, key[1], NEVER_NS, batch, self.now_ns)
         self._average(row)
         return slot
+
+    def _limited(self, slots: Sequence[int]) -> set[int]:
+        """Those of `slots` that a reader wants to be looked at when it offers them."""
+        found = set[int]().union(*(throttle.limited for throttle in self.throttles))
+        for throttle in self.throttles:
+            throttle.offered()
+        return found & {*slots}
 
     def _batch(self, unit: Unit, is_head: bool) -> object:
         if is_head:
@@ -218,7 +234,7 @@ def serve_once(shared: Shared, handler: int, now_ns: int) -> int:
     for slot in slots[:count]:
         own = table.slot0 + slot * SLOT_WORDS
         q[own + _S["answer"]] = states.answer_word(1, 0, q[own] >> 32)
-    table.publish(0, slots, tokens, count)
+    table.publish(0, zip(slots[:count], tokens, strict=False))
     return count
 
 
@@ -243,9 +259,7 @@ def lines_of(config: Mapping[str, Any]) -> list[str]:
 NOT_SHARED = (
     *(NotShared(name, _ITEMS) for name in ("BA-01", "BA-06", "BA-08")),
     *(NotShared(name, _BULK) for name in ("BA-02", "RC-03")),
-    *(NotShared(name, _BACKLOG) for name in ("NB-04", "NB-05", "NB-08")),
     *(NotShared(name, _RACE) for name in ("RC-04", "RC-05")),
-    NotShared("FI-02", _FILTERED),
 )
 
 

@@ -16,9 +16,10 @@ from itertools import groupby
 from typing import Any
 
 from faircall.shm import states
+from faircall.shm.answers import WITHDRAWN
 from faircall.shm.layout import CLASSES, SLOT, word_of
+from faircall.shm.offers import ACCEPTED
 from faircall.shm.rings import SLOT_WORDS
-from faircall.shm.table import ACCEPTED, WITHDRAWN
 
 from . import oracle
 from .pure_schedulers import Step
@@ -66,7 +67,7 @@ class CallsOfTable:
         if not self.table.claim(0, 0, out, tokens):
             return None
         slot = out[0]
-        self.table.publish(0, out, tokens, 1)
+        self.table.publish(0, [(slot, tokens[0])])
         assert self.table.collect(0, out) == 1
         self.table.release(slot)
         self._free.append(slot)

@@ -25,7 +25,7 @@ from faircall.server.janitor.level_times import LevelTimes
 from faircall.server.janitor.sweep import Sweep
 from faircall.server.janitor.unswept import EVERY_NS
 from faircall.server.reader.backoff import Gate
-from faircall.server.reader.drain_rate import DrainRate
+from faircall.server.reader.drain_rate import DrainRates
 from faircall.server.reader.start import backoff_rules
 from faircall.shm.layout import LEVEL, MAX_LEVELS
 from faircall.shm.names import OTHERS
@@ -105,7 +105,7 @@ class SweptCosts:
 
     def backs_off(self, level: int) -> bool:
         """Whether a reader refuses a call of that level because of response times."""
-        gate = Gate(self.shared, backoff_rules(self.port.standing()), DrainRate(self.shared))
+        gate = Gate(self.shared, backoff_rules(self.port.standing()), DrainRates(self.shared))
         gate.begin()
         refusal = gate.look(0, level, self.now_ns)
         return refusal is not None and refusal.reason is Reason.RESPONSE_TIME

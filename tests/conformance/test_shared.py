@@ -99,13 +99,18 @@ def differing(file: str, name: str) -> frozenset[str]:
 
 
 def needed(row: NotShared) -> tuple[list[str], list[str]]:
-    """The project's own cases of a row: those that differ where the row says, and the others."""
+    """The project's own cases of a row: those that differ where the row says, and the others.
+
+    Of a row for all cases no others than the first that differs is looked for.
+    """
     differ: list[str] = []
     agree: list[str] = []
     for file in FILES:
         for case in cases("hadoop", file, OWN):
             if row in rows_of(case.component, case.name):
                 (differ if differing(file, case.name) & row.ops else agree).append(case.name)
+                if differ and row.pattern == EVERY:
+                    return differ, agree
     return differ, agree
 
 

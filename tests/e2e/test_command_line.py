@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,19 @@ def test_3_where_nobody_answers(tmp_path: Path, capsys: Capture) -> None:
     assert main(["call", "--to", f"unix:{tmp_path}/x.sock", "echo", "1"]) == 3
     assert main(["stats", "--to", f"{tmp_path}/admin.sock"]) == 3
     assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_130_for_a_call_that_was_interrupted_and_is_cancelled(serve: Serve, tmp_path: Path) -> None:
+    daemon, gate = serve(PROBE, "--handlers", "1"), Gate(tmp_path)
+    command = [sys.executable, "-m", "faircall", "call", "--to", daemon.tcp, "hold", gate.path]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        gate.wait_for_call()
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert process.stderr.read() == "faircall: interrupted: the call was cancelled\n"
+    assert process.returncode == 130
+    assert daemon.totals()["cancelled"] == 1
+    gate.open()
 
 
 def test_4_for_the_deadline(shared: Daemon, tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ import os
 import signal
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,9 @@ import pytest
 
 from faircall.server.cli import main
 
-from ..daemon import PROBE, TCP, Daemon, until
+from ..daemon import PROBE, TCP, Daemon, serving, until
 from ..raw import Raw, request
-from .conftest import UNIX, Serve
+from .conftest import UNIX
 
 pytestmark = pytest.mark.slow
 
@@ -54,6 +56,10 @@ class Configured:
         found: dict[str, Any] = self.daemon.stats()["ports"][0]["queue"]
         return found
 
+    def levels(self) -> list[tuple[int, int]]:
+        """Weight and capacity of each; what else is told of them changes with the calls."""
+        return [(level["weight"], level["capacity"]) for level in self.queue()["levels"]]
+
     def sweeps(self) -> int:
         """How many the janitor has begun."""
         done: int = self.daemon.stats()["ports"][0]["sweeps"]["done"]
@@ -67,13 +73,34 @@ class Configured:
         return found
 
 
-@pytest.fixture
-def d(serve: Serve, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Configured:
-    file = tmp_path / "faircall.toml"
+def configured(folder: Path) -> AbstractContextManager[Daemon]:
+    """A daemon that goes by `faircall.toml` in `folder`."""
+    file = folder / "faircall.toml"
     file.write_text(f"[ipc.0]\n{QUICK}")
     args = ("--config", str(file), "--handlers", "2", "--readers", "2", "--trust-loopback")
-    daemon = serve(PROBE, *args, "--set", "limits.max-batch=50", binds=(TCP, UNIX + "#0"))
-    return Configured(daemon, file, capsys)
+    more = ("--set", "limits.max-batch=50")
+    return serving(folder, PROBE, *args, *more, binds=(TCP, UNIX + "#0"))
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Configured]:
+    """Of the test alone."""
+    with configured(tmp_path) as daemon:
+        yield Configured(daemon, tmp_path / "faircall.toml", capsys)
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with configured(tmp_path_factory.mktemp("daemon")) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def d(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> Configured:
+    """One that all have in turn: it goes by its first settings at the beginning of each test."""
+    found = Configured(daemon, daemon.folder / "faircall.toml", capsys)
+    assert found.change(QUICK)["needs_restart"] == []
+    return found
 
 
 def keys(changes: list[dict[str, str]]) -> set[str]:
@@ -114,26 +141,28 @@ def test_live_keys_are_applied_and_others_reported(d: Configured) -> None:
 def test_a_file_that_is_wrong_changes_nothing(
     d: Configured, port: str, more: str, wrong: str
 ) -> None:
-    before = d.queue()["levels"]
+    before, refused = d.levels(), len(d.daemon.events("reload refused"))
     d.write(port, more)
     status, said = d.reload()
     assert status == 2
     assert "nothing was changed" in said
     assert wrong in said
-    assert wrong in d.daemon.event("reload refused")["reason"]
-    assert d.queue()["levels"] == before
+    until(lambda: len(d.daemon.events("reload refused")) > refused, "the refusal in the log")
+    assert wrong in d.daemon.events("reload refused")[-1]["reason"]
+    assert d.levels() == before
     with Raw(d.daemon.tcp) as raw:
         assert raw.call("echo", 1) == 1
     assert d.change(QUICK)["applied"] == []
 
 
 def test_a_signal_and_the_command_log_the_same(d: Configured) -> None:
+    before = len(d.logged("reloaded"))
     d.change(TWO + QUICK)
     d.change(QUICK)
     d.write(TWO + QUICK)
     d.daemon.send(signal.SIGHUP)
-    until(lambda: len(d.logged("reloaded")) == 3, "the third reload")
-    by_command, back, by_signal = d.logged("reloaded")
+    until(lambda: len(d.logged("reloaded")) - before == 3, "the third reload")
+    by_command, back, by_signal = d.logged("reloaded")[before:]
     assert by_signal == by_command
     assert by_command != back
     assert len(d.queue()["levels"]) == 2
@@ -243,7 +272,8 @@ def levels_of(port: str) -> int:
     return {TWO + QUICK: 2, QUICK + FIFO: 1, RELOADS[-1]: 14}.get(port, 4)
 
 
-def test_under_load_every_call_is_answered_once_and_none_fails(d: Configured) -> None:
+def test_under_load_every_call_is_answered_once_and_none_fails(fresh: Configured) -> None:
+    d = fresh
     loads = [
         Load(address, user, window)
         for address, user, window in (
@@ -276,18 +306,18 @@ def test_under_load_every_call_is_answered_once_and_none_fails(d: Configured) ->
 
 def test_a_log_level_reaches_every_process(d: Configured) -> None:
     """And those that are forked later."""
-    before = d.daemon.child("handler")
+    before, died = d.daemon.child("handler"), len(d.daemon.events("handler died"))
     d.change(QUICK, "[log]\nlevel = 'error'\n")
     os.kill(before, signal.SIGKILL)
     after = until(lambda: [p for p in d.daemon.children().get("handler", []) if p != before][1:])
     assert len(after) == 1
     with Raw(d.daemon.tcp) as raw:
         assert raw.call("echo", 1) == 1
-    assert not d.daemon.events("handler died")
+    assert len(d.daemon.events("handler died")) == died
     d.change(QUICK, "[log]\nlevel = 'debug'\n")
     with Raw(d.daemon.tcp) as raw:
         raw.ask("die", signal.SIGKILL)
-    d.daemon.event("handler died")
+    until(lambda: len(d.daemon.events("handler died")) > died, "the death in the log")
 
 
 def test_a_flood_is_levelled_long_before_the_next_sweep(d: Configured) -> None:
@@ -316,8 +346,8 @@ class Named:
 """
 
 
-def test_a_scheduler_of_ones_own_comes_and_goes(d: Configured, tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(MINE)
+def test_a_scheduler_of_ones_own_comes_and_goes(d: Configured) -> None:
+    (d.daemon.folder / "mine.py").write_text(MINE)
     with Raw(d.daemon.tcp) as raw:
         raw.ask("faircall.hello", "chosen")
         raw.call("echo", 1)

@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import signal
+import socket
+import struct
 from collections import Counter
 from pathlib import Path
 
@@ -27,6 +29,10 @@ LIMIT, CALLERS, CALLS = 50, 4, 40
 SHORT = {"timeout_ms": 5000}
 
 
+def hello(user: str) -> dict[str, object]:
+    return request("faircall.hello", id=-1) | {"params": {"user": user}}
+
+
 def configured(folder: Path, *lines: str) -> tuple[str, str]:
     (folder / "throttle.toml").write_text("\n".join(["[throttle]", *lines]))
     return "--config", str(folder / "throttle.toml")
@@ -38,7 +44,7 @@ def stamps(daemon: Daemon) -> list[int]:
     with contextlib.ExitStack() as stack:
         raws = [stack.enter_context(Raw(daemon.tcp, "lines")) for _ in range(CALLERS)]
         for number, raw in enumerate(raws):
-            raw.send(request("faircall.hello", {"user": f"user-{number}"}, id=-1))
+            raw.send(hello(f"user-{number}"))
             raw.send(*[request("claimed_ns", id=id_) for id_ in range(CALLS)])
         for raw in raws:
             answers = [raw.receive() for _ in range(CALLS + 1)]
@@ -169,6 +175,58 @@ def test_calls_that_wait_are_limited_and_held_ones_let_go(serve: Serve, tmp_path
         assert [raw.receive()["id"] for _ in range(6)] == [3, 4, 5, 6, 7, 8]
 
 
+def test_callers_without_a_backlog_go_free_where_they_may(serve: Serve, tmp_path: Path) -> None:
+    limit = "rates = ['server: calls=1 period-s=3600']"
+    lines = (limit, "limit-without-backlog = false")
+    daemon = serve(PROBE, "--handlers", "1", "--trust-loopback", *configured(tmp_path, *lines))
+    gate = Gate(tmp_path)
+    with Raw(daemon.tcp, "lines") as raw, Raw(daemon.tcp, "lines") as other:
+        other.send(hello("other"))
+        assert other.receive()["id"] == -1
+        assert [raw.call("echo", n) for n in range(5)] == [*range(5)]
+        assert daemon.stats()["ports"][0]["throttle"][0]["used"] == 0
+        raw.send(request("hold", gate.path, id=0))
+        gate.wait_for_call()
+        raw.send(*[request("echo", id_, id=id_) for id_ in range(1, 5)])
+        until(lambda: daemon.stats()["ports"][0]["queue"]["waiting"] == 4)
+        gate.open()
+        assert [raw.receive()["id"] for _ in range(2)] == [0, 1]
+        until(lambda: held_by(daemon, "server") == 3, "the others are a backlog")
+        assert [other.call("echo", n) for n in range(3)] == [0, 1, 2]
+        assert reload_with(daemon, tmp_path, limit, "limit-without-backlog = true") == [
+            "throttle.dispatch-throttling-on-non-backlog-consumer-enabled"
+        ]
+        error = other.ask("echo", 3, meta={"timeout_ms": 1000})["error"]
+        assert error["data"]["reason"] == "throttled"
+
+
+def test_calls_that_are_dropped_are_charged_where_they_are_to_be(
+    serve: Serve, tmp_path: Path
+) -> None:
+    limit = "rates = ['method echo: calls=5 period-s=3600']"
+    daemon = serve(PROBE, "--handlers", "1", *configured(tmp_path, limit))
+    gate, reloaded = Gate(tmp_path), (limit, "charge-dropped = true")
+    with Raw(daemon.tcp, "lines") as raw, Raw(daemon.tcp, "lines") as gone:
+        raw.send(request("hold", gate.path, id=0))
+        gate.wait_for_call()
+        assert raw.ask("echo", 1, meta={"timeout_ms": 20})["error"]["code"] == -32050
+        assert reload_with(daemon, tmp_path, *reloaded) == [
+            "throttle.dispatch-throttling-for-filtered-entries-enabled"
+        ]
+        for _ in range(3):
+            assert raw.ask("echo", 1, meta={"timeout_ms": 20})["error"]["code"] == -32050
+        gone.send(*[request("echo", id_, id=id_) for id_ in range(2)])
+        until(lambda: daemon.stats()["ports"][0]["queue"]["waiting"] == 2)
+        gone.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        gone.close()
+        until(lambda: daemon.stats()["ports"][0]["queue"]["waiting"] == 0)
+        (row,) = daemon.stats()["ports"][0]["throttle"]
+        assert row["used"] == 5, "three expired, two were disconnected"
+        gate.open()
+        assert raw.receive()["id"] == 0
+        assert "error" in raw.ask("echo", 1, meta={"timeout_ms": 1000})
+
+
 @pytest.mark.fault
 def test_a_janitor_that_dies_leaves_the_rates_to_its_successor(
     serve: Serve, tmp_path: Path
@@ -245,3 +303,75 @@ def test_rates_are_set_explained_removed_and_kept(
     broken = launch(tmp_path / "third", PROBE, *config)
     assert broken.wait() == 2
     assert "mend it, or move it away" in broken.log
+
+
+FLOOD, EACH = 50, 40
+MORE = 5  # rounds of a call of each: more than the held calls of all four levels may be
+LATEST = {"timeout_ms": 3_600_001}  # later than any opening: who is held is not refused for that
+
+
+def test_a_flood_of_a_limited_method_leaves_room_for_others(serve: Serve, tmp_path: Path) -> None:
+    """Fifty callers, whose calls are held until the limit is lifted. Until handlers have looked at
+    a flood it fills the queue like any other; from then on held calls leave room.
+
+    And a client that is gone keeps no call, though it closed only by a FIN.
+    """
+    text = "'method text: calls=1 period-s=3600', 'method ecko: calls=1'"
+    lines = [
+        "[limits]",
+        "keepalive-s = 1",
+        "[ipc]",
+        "callqueue.total-capacity = 400",
+        "callqueue.max-principal-share = 1.0",
+    ]
+    limit = f"rates = ['method echo: calls=50 period-s=3600', {text}]"
+    config = configured(tmp_path, limit, *lines)
+    daemon = serve(PROBE, "--handlers", "2", "--trust-loopback", *config)
+    warned = daemon.event("rate for what is not served")
+    assert (warned["key"], warned["name"], warned["nearest"]) == ("throttle.rates", "ecko", "echo")
+    assert len(daemon.events("rate for what is not served")) == 1
+    with contextlib.ExitStack() as stack:
+        raws = [stack.enter_context(Raw(daemon.tcp, "lines")) for _ in range(FLOOD)]
+        for number, raw in enumerate(raws):
+            raw.send(hello(f"user-{number}"))
+            raw.send(*[request("echo", number, id=n, meta=LATEST) for n in range(EACH)])
+        until(lambda: looked_at(daemon, "echo") == FLOOD * EACH, "the flood to be looked at")
+        held, refused = held_by(daemon, "method echo"), daemon.totals()["refused"]
+        neighbour = stack.enter_context(Raw(daemon.tcp, "lines"))
+        assert all(neighbour.call("pid") > 0 for _ in range(20)), "no queue_full"
+        for round_ in range(EACH, EACH + MORE):
+            for number, raw in enumerate(raws):
+                raw.send(request("echo", number, id=round_, meta=LATEST))
+            until(lambda seen=round_ + 1: looked_at(daemon, "echo") == FLOOD * seen, "more of it")
+        assert held_by(daemon, "method echo") > 0, "none of this waited for them to go"
+        after = daemon.totals()["refused"]
+        assert after["throttled"] > refused["throttled"]
+        assert after == refused | {"throttled": after["throttled"]}, "for held calls, nothing else"
+        assert reload_with(daemon, tmp_path, f"rates = [{text}]", *lines) == ["throttle.rates"]
+        answers = [raw.receive() for raw in raws for _ in range(EACH + MORE + 1)]
+    errors = [answer["error"] for answer in answers if "error" in answer]
+    assert {e["data"]["reason"] for e in errors} - {"queue_full"} == {"throttled"}, errors
+    assert sum(e["data"]["reason"] == "queue_full" for e in errors) == refused["queue_full"]
+    assert all(error["data"]["retry_after_ms"] > 0 for error in errors)
+    went = len(answers) - len(errors) - FLOOD
+    assert 0 < held < went <= 100 + 400, "what was held goes, too"
+    gone = Raw(daemon.tcp, "lines")
+    gone.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_LINGER2, 1)
+    gone.send(*[request("text", 1, id=id_, meta=LATEST) for id_ in range(3)])
+    assert gone.receive()["id"] == 0
+    until(lambda: held_by(daemon, "method text") == 2)
+    gone.close()
+    until(lambda: held_by(daemon, "method text") == 0, "its system says that it is gone")
+
+
+def looked_at(daemon: Daemon, method: str) -> int:
+    """Calls of which it is known what became of them, if all are of `method`: they ran, are held
+    or were refused. What waits for a handler's look is not among them."""
+    (port,) = daemon.stats()["ports"]
+    ran = sum(row["calls"] for row in port["methods"] if row["method"] == method)
+    return int(ran + sum(port["totals"]["refused"].values()) + port["queue"]["held"])
+
+
+def held_by(daemon: Daemon, limiter: str) -> int:
+    rows = daemon.stats()["ports"][0]["throttle"]
+    return sum(row["held"] for row in rows if row["limiter"] == limiter)

@@ -25,6 +25,8 @@ class Call:
     asks: int = 16
     answers: int = 16
     expected_ns: int = 0
+    counted: bool = False  # its last limiter counts what waits: without a backlog it goes free
+    together: bool = False  # it is of the method whose calls are run together
 
     @property
     def request(self) -> bytes:

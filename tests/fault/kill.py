@@ -7,6 +7,7 @@ covers them all. (`make chaos` kills before every bytecode all the same.)
 
 from __future__ import annotations
 
+import dis
 import enum
 import gc
 import os
@@ -14,7 +15,8 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -28,7 +30,24 @@ TRACED = (os.path.dirname(faircall.shm.table.__file__), os.path.join("fault", "r
 ESCAPED = 71  # exit status of a victim whose injected exception left the operation
 UNEXPECTED = 3  # exit status of a victim that raised something of its own
 
+# Bytecodes that move values between a frame's own places and go on elsewhere: they store nothing.
+IDLE = {
+    number
+    for name, number in dis.opmap.items()
+    if name in ("RESUME", "NOP", "PRECALL", "PUSH_NULL", "COPY", "SWAP", "KW_NAMES")
+    or name.startswith(("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "JUMP_", "POP_JUMP_"))
+}
+
 Words = npt.NDArray[np.uint64]
+BLOCK = 512  # words
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The words by whose changes kill points differ."""
+
+    always: Sequence[Words]
+    lasting: Sequence[Words]  # large tables: no operation takes back what it stored there
 
 
 class Fate(enum.Enum):
@@ -68,25 +87,49 @@ def stop_at(point: int, action: Callable[[], object]) -> int:
     return pid if os.WIFSTOPPED(status) else 0
 
 
-def stores(action: Callable[[], object], watched: Sequence[Words]) -> list[int]:
+def stores(action: Callable[[], object], watched: Watched) -> list[int]:
     """The points of `action` right behind a store into `watched`, and the very first point.
 
     Runs it, in a fork: what it changes, stays changed.
     """
     found = [1]
-    before = [words.copy() for words in watched]
+    before = b""
+    looked_at = [*watched.always, *_changed(action, watched)]
+
+    def now() -> bytes:
+        return b"".join([words.tobytes() for words in looked_at])
 
     def look(n: int) -> None:
-        for words, old in zip(watched, before, strict=True):
-            if not np.array_equal(words, old):
-                old[:] = words
-                found.append(n)
+        nonlocal before
+        if (found_now := now()) != before:
+            before = found_now
+            found.append(n)
 
     def run() -> list[int]:
-        traced(action, look)
+        nonlocal before
+        before = now()
+        traced(action, look, passing_over=IDLE)
         return sorted(set(found))
 
     return told(run)
+
+
+def _changed(action: Callable[[], object], watched: Watched) -> list[Words]:
+    """The blocks of what is lasting that `action` changes; what it changed is put back."""
+    everything = [*watched.always, *watched.lasting]
+    before = [words.copy() for words in everything]
+    status = wait_for(start(action))
+    assert status == 0, f"the operation failed by itself: {status}"
+    lasting = zip(watched.lasting, before[len(watched.always) :], strict=True)
+    blocks = [
+        words[at : at + BLOCK]
+        for words, old in lasting
+        for at in range(0, len(words), BLOCK)
+        if not np.array_equal(words[at : at + BLOCK], old[at : at + BLOCK])
+    ]
+    for words, old in zip(everything, before, strict=True):
+        words[:] = old
+    return blocks
 
 
 def bytecodes(action: Callable[[], object]) -> int:
@@ -132,19 +175,28 @@ def wait_for(pid: int) -> int:
     return os.waitpid(pid, 0)[1]
 
 
-def traced(action: Callable[[], object], at_point: Callable[[int], None]) -> None:
-    """Run `action`, calling `at_point(n)` before its n-th bytecode in the files of TRACED."""
-    count = 0
+def traced(
+    action: Callable[[], object],
+    at_point: Callable[[int], None],
+    passing_over: Collection[int] = (),
+) -> None:
+    """Run `action`, calling `at_point(n)` before its n-th bytecode in the files of TRACED.
+
+    It is not called right behind the bytecodes `passing_over`.
+    """
+    count, last = 0, -1
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        nonlocal count
+        nonlocal count, last
         name = frame.f_code.co_filename
         if not name.startswith(TRACED[0]) and not name.endswith(TRACED[1]):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         if event == "opcode":
             count += 1
-            at_point(count)
+            if last not in passing_over:
+                at_point(count)
+            last = frame.f_code.co_code[frame.f_lasti] if passing_over else -1
         return trace
 
     sys.settrace(trace)

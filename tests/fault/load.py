@@ -116,7 +116,10 @@ class Client:
             "fails": chance() < 0.02,
             "padding": padding,
         }
-        call = {"jsonrpc": "2.0", "method": "again" if idempotent else "once", "params": params}
+        method = "again" if idempotent else "once"
+        if chance() < 0.3:
+            method = f"{method}_together"
+        call = {"jsonrpc": "2.0", "method": method, "params": params}
         if chance() < 0.1:
             call["meta"] = {"timeout_ms": 10}
         if noted if noted is not None else chance() < 0.05:

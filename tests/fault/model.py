@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from faircall.shm import states
-from faircall.shm.draws import WHOLE
-from faircall.shm.held import REBUILT, W_HELD_BY
+from faircall.shm.held import FIRST, REBUILT
 from faircall.shm.layout import LANES, MAX_LEVELS
-from faircall.shm.policy import QueuePolicy
+from faircall.shm.offers import ACCEPTED, LANE_PART, LEVEL_FULL, PRINCIPAL_FULL
+from faircall.shm.policy import WHOLE, QueuePolicy
 from faircall.shm.rings import SLOT_WORDS, W_SEQ, W_TURN
+from faircall.shm.slot_limiters import W_HELD_BY
 from faircall.shm.states import HELD, QUEUED
-from faircall.shm.table import ACCEPTED, LANE_PART, LEVEL_FULL, PRINCIPAL_FULL
 
 from .calls import Call
 from .world import World
@@ -42,7 +42,7 @@ class QueueModel:
     held: dict[int, list[Place]] = field(default_factory=lambda: {0: [], 1: []})
     opens_ns: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 0})
     level_turn: list[int] = field(default_factory=lambda: [0] * MAX_LEVELS)
-    arrival_turn: list[int] = field(default_factory=lambda: [0] * MAX_LEVELS)
+    arrival_turn: list[int] = field(default_factory=lambda: [FIRST + 1] * MAX_LEVELS)
     last_turn: dict[tuple[int, int], int] = field(default_factory=dict)
     lane0: int = 4  # the first lane: behind the levels of the segment
     lane_debt: list[int] = field(default_factory=lambda: [0] * LANES)
@@ -93,8 +93,14 @@ class QueueModel:
             self.last_turn[call.who, level] = turn
         else:
             turn = max(turn, self.arrival_turn[level])
-        self.waiting[call.tag] = Place(call, level, turn, self.seq)
+        place = Place(call, level, turn, self.seq)
         self.seq += 1
+        joined = [row for row in call.limiters if self.held[row]]
+        if joined:
+            place.held_by = joined[0]
+            self.held[joined[0]].append(place)
+        else:
+            self.waiting[call.tag] = place
 
     def draw(self, now_ns: int) -> Call | None:
         """The call that is served next; what may not run now is held on the way."""
@@ -174,7 +180,7 @@ class QueueModel:
             place.turn = latest[key] = max(now, place.turn, latest.get(key, -1) + 1)
             self.last_turn[key] = max(self.last_turn.get(key, 0), place.turn)
         else:
-            place.turn = now
+            place.turn = max(now, FIRST + 1)
         self.waiting[place.call.tag] = place
 
     def withdraw(self, tag: int) -> bool:

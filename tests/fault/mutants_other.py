@@ -21,8 +21,14 @@ MUTANTS = [
     mutant(
         "a call that began is known",
         "recovery.py",
-        "began = current == generation << 32 | slot + 1",
-        "began = False",
+        "        began = self._began(current, slot)\n",
+        "        began = False\n",
+    ),
+    mutant(
+        "all calls that are run together begin with the first",
+        "recovery.py",
+        "return alone or began_with(q, own, current)",
+        "return alone",
     ),
     mutant(
         "a complete answer is published",

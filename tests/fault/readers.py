@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from faircall.shm import states
 from faircall.shm.layout import MAX_LEVELS
+from faircall.shm.limiter_counters import L_USED
 from faircall.shm.policy import QueuePolicy
-from faircall.shm.states import FREE, QUEUED
+from faircall.shm.states import FREE, HELD, QUEUED
+from faircall.shm.terms import BYTES, CALLS, REQUEST
 
 from .scenario import READER, Act, Scenario
-from .world import World
+from .world import MANY, World
 
 DEAD = ((READER, 0),)
 SHORT, LONG = states.SHORT, states.LONG
 ARRIVAL_ORDER = QueuePolicy(capacities=(8, 8, 8, 8), in_turn=False, max_principal=16)
 
 
-def offered(world: World, accepted: int, *kinds: dict[str, int]) -> Act:
+def offered(world: World, accepted: int, *kinds: dict[str, Any]) -> Act:
     """Reader 0 offers staged calls of these `kinds`; the first `accepted` are taken, by and by."""
     reader, calls = world.reader(0), [world.call(**kind) for kind in kinds]
     slots = [reader.stage(call) for call in calls]
 
     def at_once() -> None:
-        queued = [world.state(slot) == QUEUED for slot in slots]
+        queued = [world.state(slot) in (QUEUED, HELD) for slot in slots]
         assert queued == sorted(queued, reverse=True), "accepted calls are no prefix of the batch"
         assert sum(queued) <= accepted
 
@@ -31,6 +36,17 @@ def offered(world: World, accepted: int, *kinds: dict[str, int]) -> Act:
 def enqueue(world: World) -> Act:
     world.reader(1).offer([world.call(level=level, who=2) for level in (0, 1, 1)])
     return offered(world, 4, {"level": 0}, {"level": 1}, {"level": 1, "cls": SHORT}, {"level": 1})
+
+
+def enqueue_of_a_held_key(world: World) -> Act:
+    """A limiter holds calls: others of its key are held at once."""
+    world.close_limiter(0, opens_ns=1000)
+    world.limit(1)
+    world.reader(1).offer([world.call(who=2, limiters=(0,))])
+    assert world.handler(0).claim(0) == []
+    limited: dict[str, Any] = {"limiters": (0,)}
+    kinds: list[dict[str, Any]] = [limited, {"limiters": (0, 1)}, {}, limited | {"level": 1}]
+    return replace(offered(world, 4, *kinds), keeps_order=False)
 
 
 def enqueue_overflowing(world: World) -> Act:
@@ -91,6 +107,50 @@ def withdraw_waiting(world: World) -> Act:
     return Act(operation=lambda: reader.withdraw(slots), dead=DEAD, at_once=at_once)
 
 
+def enqueue_of_counted(world: World) -> Act:
+    """The first of three is alone with its caller's method, and the limiter of all is shut."""
+    world.close_limiter(0, opens_ns=1000)
+    world.limit(1)
+    world.reader(1).offer([world.call(who=2, limiters=(0,))])
+    assert world.handler(0).claim(0) == []
+    counted: dict[str, Any] = {"limiters": (0, 1), "counted": True}
+    kinds: list[dict[str, Any]] = [counted, counted, counted | {"who": 3, "level": 1}]
+    return replace(offered(world, 3, *kinds), keeps_order=False)
+
+
+def withdraw_counted(world: World) -> Act:
+    """Calls that are a backlog, held and not, and one of two of another reader."""
+    world.close_limiter(0, opens_ns=1000)
+    world.limit(1)
+    reader, counted = world.reader(0), {"limiters": (0, 1), "counted": True}
+    reader.offer([world.call(who=who, **counted) for who in (1, 1, 2)])
+    world.reader(1).offer([world.call(who=2, **counted)])
+    assert world.handler(0).claim(0) == []
+    reader.offer([world.call(who=3, **counted)])
+    slots = list(reader.calls)
+    return Act(operation=lambda: reader.withdraw(slots), dead=DEAD, keeps_order=False)
+
+
+def withdraw_charged(world: World) -> Act:
+    """Dropped calls are charged before their slots are free: never too little, once at most."""
+    world.limit(0, MANY, 1 << 40, flags=REQUEST)
+    world.limit(1, limits=(MANY, 1 << 20, -1), period_ns=1 << 40, flags=REQUEST)
+    reader = world.reader(0)
+    reader.offer([world.call(limiters=(0, 1), who=who, asks=100) for who in (1, 2, 3)])
+    slots = list(reader.calls)
+
+    def charged(row: int, dimension: int) -> int:
+        return world.q[world.table.limiters.at(row) + L_USED + dimension] & 0xFFFF_FFFF
+
+    def at_once() -> None:
+        gone = sum(world.state(slot) == FREE for slot in slots)
+        assert gone <= charged(0, CALLS) <= gone + 1
+        assert gone <= charged(1, CALLS) <= charged(0, CALLS)
+        assert 100 * gone <= charged(1, BYTES) <= 100 * charged(1, CALLS)
+
+    return Act(operation=lambda: reader.withdraw(slots, 0), dead=DEAD, at_once=at_once)
+
+
 def withdraw_too_late(world: World) -> Act:
     """One call runs, one is answered."""
     reader = world.reader(0)
@@ -119,12 +179,16 @@ def new_identities(world: World) -> Act:
 SCENARIOS = [
     Scenario(enqueue),
     Scenario(enqueue, ARRIVAL_ORDER, "_in_arrival_order"),
+    Scenario(enqueue_of_a_held_key),
     Scenario(enqueue_overflowing, QueuePolicy(capacities=(1, 1, 1, 2), max_principal=16)),
     Scenario(enqueue_of_a_full_principal, QueuePolicy(capacities=(8, 8, 8, 8), max_principal=2)),
     Scenario(stage_and_enqueue),
     Scenario(gather),
     Scenario(withdraw_waiting),
     Scenario(withdraw_waiting, ARRIVAL_ORDER, "_in_arrival_order"),
+    Scenario(enqueue_of_counted),
+    Scenario(withdraw_counted),
+    Scenario(withdraw_charged),
     Scenario(withdraw_too_late),
     Scenario(new_identities),
 ]

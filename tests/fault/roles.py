@@ -6,15 +6,18 @@ calls in flight, warm pages) is theirs; what happened to a call is in the shared
 
 from __future__ import annotations
 
-from faircall.shm import states
-from faircall.shm.held import limiter_words
+from faircall.shm import slot_limiters, states
+from faircall.shm.answers import WITHDRAWN
+from faircall.shm.budgets import COUNTED
+from faircall.shm.joint import mark
 from faircall.shm.layout import SLOT, SMALL_PAGE, word_of
+from faircall.shm.offers import ACCEPTED
 from faircall.shm.pages import ANSWER, REQUEST
 from faircall.shm.recovery import is_complete
 from faircall.shm.rings import SLOT_WORDS
 from faircall.shm.shared import Shared
+from faircall.shm.slot_limiters import limiter_words
 from faircall.shm.states import Status
-from faircall.shm.table import ACCEPTED, WITHDRAWN
 
 from .calls import Call, Ledger
 
@@ -63,9 +66,11 @@ class Reader:
         q[own + _S["call"]] = states.call_word(
             call.tag, cls=call.cls, flags=flags, level=call.level
         )
-        for offset, word in enumerate(limiter_words(list(call.limiters))):
-            q[own + _S["limiters"] + offset] = word
-        q[own + _S["budget"]] = q[own + _S["batch"]] = 0
+        slot_limiters.clear(q, own)
+        slot_limiters.name(q, own, limiter_words(list(call.limiters)))
+        if call.counted:
+            slot_limiters.look_closer(q, own)
+            q[own + _S["budget"]] = COUNTED
         q[own + _S["deadline_ns"]] = NEVER_NS
         q[own + _S["reserved"]] = call.expected_ns
         q[own + _S["request"]] = call.asks << 32 | place
@@ -137,10 +142,10 @@ class Reader:
         if chains := [chain for chain in chains if chain[0]]:
             self.shared.pages.give_back(chains)
 
-    def withdraw(self, slots: list[int]) -> list[int]:
+    def withdraw(self, slots: list[int], charged_ns: int | None = None) -> list[int]:
         """Give up `slots`: nobody waits for their calls any more; an outcome for each."""
         outcomes, generations = [0] * len(slots), [self.generation(slot) for slot in slots]
-        self.table.withdraw(self.number, slots, outcomes)
+        self.table.withdraw(self.number, slots, outcomes, charged_ns=charged_ns)
         for slot, outcome, generation in zip(slots, outcomes, generations, strict=True):
             del self.calls[slot]
             if outcome == WITHDRAWN:
@@ -166,6 +171,7 @@ class Handler:
         """As a new process."""
         self.now_ns = 0
         self.claimed: list[tuple[int, int]] = []  # (slot, token)
+        self.joined: list[tuple[int, int]] = []  # to be run together, after these
         self.ready: list[tuple[int, int]] = []
 
     def claim(self, now_ns: int = 0, most: int = 4) -> list[int]:
@@ -175,7 +181,18 @@ class Handler:
         count = self.table.claim(self.number, now_ns, out, tokens)
         fresh = list(zip(out[:count], tokens[:count], strict=True))
         self.claimed += fresh
-        return [self.tag(slot) for slot, _ in fresh]
+        self.turn_away()
+        joint = self.table.joint
+        self.joined = list(zip(joint.slots, joint.tokens, strict=True))
+        return [self.tag(slot) for slot, _ in (*fresh, *self.joined)]
+
+    def turn_away(self) -> None:
+        """Answer what the claim found no room to hold."""
+        for slot, token in self.table.turned_away:
+            own, generation = self.table.slot0 + slot * SLOT_WORDS, token >> 32
+            self.q[own + _S["answer"]] = states.answer_word(Status.THROTTLED, 0, generation)
+            self.ready.append((slot, token))
+        self.table.turned_away.clear()
 
     def run(self) -> None:
         """Run the oldest claimed call, if it is still wanted."""
@@ -191,6 +208,26 @@ class Handler:
             q[own + _S["answer"]] = states.answer_word(Status.EXPIRED, 0, generation)
         q[self.current] = 0
         self.ready.append((slot, token))
+
+    def run_together(self) -> None:
+        """Begin all that are to be run together, run those still wanted, answer one by one."""
+        q, joined, self.joined = self.q, self.joined, []
+        owns = [self.table.slot0 + slot * SLOT_WORDS for slot, _ in joined]
+        current = joined[0][1] >> states.GENERATION_SHIFT << 32 | joined[0][0] + 1
+        mark(q, owns, current)
+        q[self.current] = current
+        wanted = [q[own] == token for own, (_, token) in zip(owns, joined, strict=True)]
+        for (slot, token), is_wanted in zip(joined, wanted, strict=True):
+            if is_wanted:
+                self.ledger.ran(self.tag(slot), token >> states.LEVEL_SHIFT & states.LEVEL_MASK)
+        for (slot, token), own, is_wanted in zip(joined, owns, wanted, strict=True):
+            generation = token >> states.GENERATION_SHIFT
+            if is_wanted:
+                self.answer(slot, own, generation)
+            else:
+                q[own + _S["answer"]] = states.answer_word(Status.EXPIRED, 0, generation)
+        q[self.current] = 0
+        self.ready += joined
 
     def answer(self, slot: int, own: int, generation: int) -> None:
         q, pages, call = self.q, self.shared.pages, self.known[self.tag(slot)]
@@ -216,8 +253,7 @@ class Handler:
         for reader in range(self.shared.geometry.readers):
             mine = [pair for pair in self.ready if pair[0] // self.table.slots_per_reader == reader]
             if mine:
-                slots, tokens = zip(*mine, strict=True)
-                self.table.publish(reader, slots, tokens, len(mine))
+                self.table.publish(reader, mine)
         self.ready = []
 
     def work(self, now_ns: int = 0) -> list[int]:
@@ -225,6 +261,8 @@ class Handler:
         tags = self.claim(now_ns)
         while self.claimed:
             self.run()
+        if self.joined:
+            self.run_together()
         self.publish()
         return tags
 

@@ -7,14 +7,15 @@ somewhere in the operation, lets the janitor recover, finishes everything else, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
+from faircall.shm.layout import Geometry
 from faircall.shm.policy import QueuePolicy
 
 from .kill import Fate, bytecodes, meet, stores
-from .world import POLICY, World
+from .world import POLICY, SMALL, World
 
 READER, HANDLER = "reader", "handler"
 NEVER = 1 << 40  # a point behind the end of every operation
@@ -43,6 +44,7 @@ class Scenario:
     prepare: Callable[[World], Act]
     policy: QueuePolicy = POLICY
     variant: str = ""
+    geometry: Geometry = SMALL
 
     @property
     def name(self) -> str:
@@ -53,7 +55,7 @@ class Stage:
     """A world prepared for one scenario, to which it can be put back."""
 
     def __init__(self, scenario: Scenario) -> None:
-        self.world = World(scenario.policy)
+        self.world = World(scenario.policy, scenario.geometry)
         self.act = scenario.prepare(self.world)
         self.start = self.world.snapshot()
         self.act.operation()
@@ -77,8 +79,7 @@ class Stage:
         With `others_first` the living finish what they can before the janitor does anything.
         """
         if others_first:
-            while self.world.handler(1).work():
-                pass
+            self.world.others_work()
             self.world.reader(1).gather()
         self._recover()
         assert self.world.audit() == []
@@ -105,19 +106,20 @@ class Stage:
                 assert [tag for tag in ran if tag in both] == in_order, "the order changed"
 
 
-def endure_stores(scenario: Scenario, fate: Fate, step: int = 1) -> int:
-    """Deaths behind every `step`-th store, and an end without; how many.
+def endure_stores(scenario: Scenario, fates: Mapping[Fate, slice]) -> dict[Fate, int]:
+    """Deaths of each fate behind these of the stores, and an end without; how many of each.
 
     Janitor and others take turns in being first.
     """
     with closing(Stage(scenario)) as stage:
-        points = stores(stage.act.operation, stage.world.watched())[::step]
-        for index, point in enumerate(points):
-            assert stage.die(fate, point), f"there is no bytecode {point}"
-            stage.settle(others_first=bool(index % 2))
-        assert not stage.die(fate, NEVER)
+        points = stores(stage.act.operation, stage.world.watched())
+        for fate, sample in fates.items():
+            for index, point in enumerate(points[sample]):
+                assert stage.die(fate, point), f"there is no bytecode {point}"
+                stage.settle(others_first=bool(index % 2))
+        assert not stage.die(Fate.KILL, NEVER)
         stage.settle(others_first=False)
-    return len(points)
+    return {fate: len(points[sample]) for fate, sample in fates.items()}
 
 
 def endure_bytecodes(scenario: Scenario, fate: Fate, third: int) -> int:

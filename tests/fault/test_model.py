@@ -16,11 +16,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from faircall.shm.answers import WITHDRAWN
 from faircall.shm.draws import RESERVED, SERVICE
 from faircall.shm.layout import Geometry
 from faircall.shm.policy import QueuePolicy
 from faircall.shm.states import HELD, QUEUED, STATE_MASK
-from faircall.shm.table import WITHDRAWN
 
 from .calls import Call
 from .kill import Fate, meet

@@ -34,15 +34,18 @@ class Watch:
         self.locks: list[RobustMutex] = [table.queue_lock, *table.answer_locks]
         self.locks += [table.pages.lock, names.lock]
         self.hits = 0
-        self.pid = 0
+        self.pid = self.killed = 0
         for lock in self.locks:
             lock.on_stuck = self.on_stuck
 
     def on_stuck(self, owner: int) -> None:
         assert owner == self.pid
+        if owner == self.killed:  # it needs a processor to die, and there are others who want one
+            return
         assert is_stopped(owner)
         self.hits += 1
         os.kill(owner, signal.SIGKILL)
+        self.killed = owner
 
     def held(self) -> list[str]:
         return [lock.name for lock in self.locks if lock.owner()]

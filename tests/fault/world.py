@@ -13,15 +13,17 @@ import os
 from typing import Any
 
 from faircall.shm import states
-from faircall.shm.layout import CACHE_LINE, WORD, Geometry
-from faircall.shm.limiters import L_OPENS, L_USED, L_VERSION, Kind, Terms, key_of
+from faircall.shm.layout import CACHE_LINE, GROUP_SHIFT, WORD, Geometry
+from faircall.shm.limiter_counters import L_OPENS, L_USED, L_VERSION
 from faircall.shm.pages import PagePool
 from faircall.shm.policy import QueuePolicy
+from faircall.shm.segment import Segment
 from faircall.shm.shared import Shared
 from faircall.shm.states import Status
+from faircall.shm.terms import Kind, Terms, key_of
 
 from .calls import Call, Ledger
-from .kill import Words
+from .kill import Watched
 from .roles import Handler, Reader
 
 SMALL = Geometry(
@@ -36,6 +38,8 @@ SMALL = Geometry(
     small_pages=24,
     large_pages=4,
 )
+GROUPED = dataclasses.replace(SMALL, handlers=4, group_handlers=(2, 2))
+OTHER_GROUP = 1 << GROUP_SHIFT  # the number of its level 0
 POLICY = QueuePolicy(capacities=(8, 8, 8, 8), max_principal=16)
 OWNER_DIED = 0x4000_0000  # the kernel's mark in the word of a futex (FUTEX_OWNER_DIED)
 USERS = 5  # rows 1 to 5 have names from the start
@@ -73,6 +77,19 @@ class World:
         tag = len(self.calls) + 1
         self.calls[tag] = Call(tag, **kind)
         return self.calls[tag]
+
+    def run_together(self, most: int, within_ns: int = 0) -> None:
+        """Calls that are made `together` are of one method from now on, up to so many of which are
+        run at once. (All others are of methods of their own: their tags.)"""
+        joint = self.table.joint
+        tag_at = joint.method_at
+
+        def method_at(own: int) -> int:
+            tag = tag_at(own)
+            return 0 if tag >= 0 and self.calls[tag].together else -1
+
+        joint.methods[0] = most, within_ns
+        joint.method_at = method_at  # type: ignore[method-assign]
 
     def limit(self, row: int, calls: int = -1, period_ns: int = 1000, **terms: Any) -> int:
         """Limiter `row` has these terms from now on; those before it are made with none."""
@@ -119,10 +136,10 @@ class World:
 
     # -- snapshots -------------------------------------------------------------------------------
 
-    def watched(self) -> list[Words]:
-        """The words by whose changes kill points differ: all but the payload, and the ledger."""
-        payload = self.shared.segment.layout.small_pages
-        return [self.shared.segment.words(0, payload // WORD), self.ledger.words]
+    def watched(self) -> Watched:
+        """The shared words, and the ledger."""
+        shared = watched_words(self.shared.segment)
+        return Watched(shared.always, [*shared.lasting, self.ledger.words])
 
     def digest(self) -> bytes:
         """What tells this world from others, but for who it was that died holding a lock."""
@@ -146,6 +163,9 @@ class World:
         self.shared.segment.bytes[:] = segment
         self.ledger.bytes[:] = ledger
         self.table.policy_version = -1
+        self.table.turned_away.clear()
+        self.table.openings.unfinished.clear()
+        self.table.plain_charges.forget()
         roles, dead_readers, dead_handlers = _copied(local)
         self.dead_readers, self.dead_handlers = dead_readers, dead_handlers
         for role, values in zip([*self.readers, *self.handlers], roles, strict=True):
@@ -154,7 +174,9 @@ class World:
 
     def _local(self) -> list[dict[str, Any]]:
         readers = [{"free": r.free, "calls": r.calls, "warm": r.warm} for r in self.readers]
-        handlers = [{"claimed": h.claimed, "ready": h.ready} for h in self.handlers]
+        handlers = [
+            {"claimed": h.claimed, "joined": h.joined, "ready": h.ready} for h in self.handlers
+        ]
         return [*readers, *handlers]
 
     # -- promises --------------------------------------------------------------------------------
@@ -163,19 +185,38 @@ class World:
         return self.shared.audit()
 
     def finish(self) -> None:
-        """Everything that waits is run by handler 1, and every answer is collected."""
+        """Everything that waits is run by the `others`, and every answer is collected."""
         for handler in self.handlers:
             while handler.claimed:
                 handler.run()
+            if handler.joined:
+                handler.run_together()
             handler.publish()
-        while self.handler(1).work(LATER):
-            pass
+        self.others_work(LATER)
         for reader in self.readers:
             reader.gather()
 
+    def finish_claimed(self, number: int) -> None:
+        """Handler `number` runs and publishes what it has claimed."""
+        handler = self.handler(number)
+        while handler.claimed:
+            handler.run()
+        handler.publish()
+
+    def others_work(self, now_ns: int = 0) -> None:
+        """Handler 1, or the second of each group, does what there is."""
+        geometry = self.shared.geometry
+        places = [geometry.handlers_of(group) for group in range(geometry.groups)]
+        others = [self.handler(min(own.start + 1, own.stop - 1)) for own in places]
+        while sum(len(handler.work(now_ns)) for handler in others):
+            pass
+
     def run_order(self) -> list[list[int]]:
-        """Per level, the tags in the order of their first runs."""
-        return [self.ledger.run_order(level) for level in range(self.shared.geometry.levels)]
+        """Per level of each group, the tags in the order of their first runs."""
+        geometry = self.shared.geometry
+        bases = (group << GROUP_SHIFT for group in range(geometry.groups))
+        levels = range(geometry.levels)
+        return [self.ledger.run_order(base + level) for base in bases for level in levels]
 
     def verify(self) -> None:
         """After `finish`: nothing was lost, doubled or leaked."""
@@ -193,9 +234,11 @@ class World:
             assert runs <= (states.MAX_ATTEMPTS if call.idempotent else 1), f"{call} ran {runs}x"
             assert answers <= 1, f"{call} was answered {answers}x"
             if answers:
-                assert status in (Status.RESULT, Status.DIED), f"{call}: status {status}"
-                assert runs or status == Status.DIED, f"{call} was answered without a run"
-                assert status == Status.RESULT or self.dead_handlers, f"{call} died of nothing"
+                known = (Status.RESULT, Status.DIED, Status.THROTTLED)
+                assert status in known, f"{call}: status {status}"
+                assert runs or status != Status.RESULT, f"{call} was answered without a run"
+                assert status != Status.DIED or self.dead_handlers, f"{call} died of nothing"
+                assert not runs or status != Status.THROTTLED, f"{call} ran and was refused"
 
     def _verify_slots(self) -> None:
         assert [reader.calls for reader in self.readers] == [{}] * len(self.readers), "lost"
@@ -205,6 +248,16 @@ class World:
         geometry = self.shared.geometry
         free = sum(self.pages.free_pages())
         assert free == geometry.small_pages + geometry.large_pages - warm, "pages are still used"
+
+
+def watched_words(segment: Segment) -> Watched:
+    """All of a segment but the payload. What is lasting are counts, and lists of them."""
+    layout, words = segment.layout, segment.words
+    lists, pages, payload = layout.top_callers, layout.small_words, layout.small_pages
+    return Watched(
+        always=[words(0, lists // WORD), words(pages, (payload - pages) // WORD)],
+        lasting=[words(lists, (pages - lists) // WORD)],
+    )
 
 
 def _copied(value: Any) -> Any:

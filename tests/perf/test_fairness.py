@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from faircall.perf import concurrency, costs, fairness, first_second, minting, reloading
+from faircall.perf import concurrency, costs, fairness, first_second, minting, reloading, throughput
+from faircall.perf.pairs import LEAST_PAIRS
 from faircall.perf.rows import Row, pss_mib, table
 
 pytestmark = pytest.mark.slow
@@ -37,6 +38,7 @@ def test_first_second() -> None:
     assert_measured(rows, "light p50 before ms", "light p50 ms", "light p99 ms", "flood calls")
 
 
+@pytest.mark.stress
 def test_costs() -> None:
     rows = costs.rows(0.5, calls=50)
     assert [row["calls"] for row in rows] == [150, 150]
@@ -54,6 +56,14 @@ def test_minting() -> None:
     assert_measured(rows, "heavy share", "heavy calls/s", "light p50 ms", "light p99 ms")
 
 
+@pytest.mark.stress
+def test_throughput() -> None:
+    rows = throughput.rows(0.6)
+    assert [row["pairs"] for row in rows] == [LEAST_PAIRS] * 2
+    assert_measured(rows, "calls/s fifo", "calls/s fair", "ratio")
+
+
+@pytest.mark.stress
 def test_reload() -> None:
     rows = reloading.rows(0.6, waiting=3000)
     assert [row["reloaded"] for row in rows] == ["nothing", "weights", "levels"]

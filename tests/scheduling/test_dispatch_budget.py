@@ -206,6 +206,11 @@ def test_a_call_without_a_backlog_is_free_but_counts_as_running() -> None:
     assert budget.try_take_free("m", "alice", 0) is not None
 
 
+def test_what_is_blocked_is_blocked_without_a_backlog_too() -> None:
+    budget = DispatchBudget(every_level(Rate(block=True)))
+    assert budget.try_take_free("m", "alice", 0) is None
+
+
 def test_what_is_dispatched_already_is_charged_whatever_the_gates_say() -> None:
     budget = DispatchBudget(every_level(Rate(calls=10)))
     budget.take("m", "alice", 30, 0, 0)

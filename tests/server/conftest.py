@@ -1,4 +1,4 @@
-"""What the tests of the reader share."""
+"""What these tests share: worlds of a reader, and a small port whose words they store."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
+from faircall.server.port import Port
+
+from ..conftest import Load
 from .reader_world import World
+from .small_port import Traffic, small_port
 
 
 @pytest.fixture
@@ -27,3 +31,14 @@ def make_world() -> Iterator[Callable[..., World]]:
 @pytest.fixture
 def world(make_world: Callable[..., World]) -> World:
     return make_world()
+
+
+@pytest.fixture
+def port(load: Load) -> Iterator[Port]:
+    with small_port(load) as made:
+        yield made
+
+
+@pytest.fixture
+def traffic(port: Port) -> Traffic:
+    return Traffic(port)

@@ -10,7 +10,8 @@ import pytest
 from faircall.server.admin.rates import RateMethods
 from faircall.server.limits import Key, Limits
 from faircall.server.port import Port
-from faircall.shm.limiters import CALLS, L_OPENS, Kind, key_of
+from faircall.shm.limiter_counters import L_OPENS
+from faircall.shm.terms import CALLS, Kind, key_of
 from faircall.workers.errors import RpcError
 
 from ..conftest import Load

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,6 @@ from faircall.server.admin.admin import Admin, open_admin_socket
 from faircall.server.admin.session import MAX_MESSAGE_BYTES
 from faircall.server.port import Port
 from faircall.shm.states import Phase
-
-from ..conftest import Load
-from .small_port import small_port
-
-
-@pytest.fixture
-def port(load: Load) -> Iterator[Port]:
-    with small_port(load) as made:
-        yield made
 
 
 def request(method: str, id: object = 1, **members: Any) -> dict[str, Any]:

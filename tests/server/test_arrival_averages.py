@@ -10,7 +10,8 @@ import pytest
 from faircall.server.janitor.arrivals import ArrivalAverages
 from faircall.server.limits import Switches
 from faircall.server.rates_in_force import put_in_force
-from faircall.shm.limiters import L_LIMIT, Kind, key_of
+from faircall.shm.limiter_counters import L_LIMIT
+from faircall.shm.terms import Kind, key_of
 
 from .reader_client import call
 from .reader_world import SMALL, World

@@ -8,9 +8,9 @@ from faircall.server.reader.callbook import LEAVE_ONE_IN, MAX_WARM, NEVER_NS, Ca
 from faircall.server.reader.exchange import PendingCall
 from faircall.shm import states
 from faircall.shm.layout import SLOT, word_of
+from faircall.shm.offers import ACCEPTED
 from faircall.shm.pages import ANSWER
 from faircall.shm.rings import SLOT_WORDS
-from faircall.shm.table import ACCEPTED
 
 from .reader_world import SMALL, World
 
@@ -48,13 +48,13 @@ class Desk:
         generation = tokens[0] >> states.GENERATION_SHIFT
         self.set(slot, "answer_page", place)
         self.set(slot, "answer", states.answer_word(status, len(body), generation))
-        self.table.publish(0, slots, tokens, 1)
+        self.table.publish(0, [(slot, tokens[0])])
         assert self.table.collect(0, slots) == 1
 
     def done(self, slot: int) -> None:
         """Answered and looked at."""
         del self.book.calls[slot]
-        self.book.release(slot)
+        self.book.release([slot])
 
     def whole(self, body: bytes, answer: bytes = b"1") -> int:
         """A call from the beginning to the end: its slot."""
@@ -251,9 +251,9 @@ def test_a_successor_has_the_slots_that_are_free_and_gets_the_others_later(desk:
     assert not successor.has_free
     generation = tokens[0] >> states.GENERATION_SHIFT
     desk.set(running, "answer", states.answer_word(states.Status.RESULT, 0, generation))
-    desk.table.publish(0, slots, tokens, 1)
+    desk.table.publish(0, [(running, tokens[0])])
     assert desk.table.collect(0, slots) == 1
-    successor.release(running)
+    successor.release([running])
     assert desk.stage() == running
     for slot in list(successor.calls):
         successor.unstage(slot)

@@ -104,6 +104,8 @@ def test_so_many_calls_may_be_in_flight(make_world: Make) -> None:
     assert buffered(world) < 1000  # the rest waits in the kernel
     world.handle()
     world.run()
+    client.answers()  # as much as its socket holds at a time
+    world.run()
     expected = [(id_, "ok") for id_ in (*range(8), *[9] * 2000)]
     assert sorted(reasons(client.answers())) == expected
     world.verify()

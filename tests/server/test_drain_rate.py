@@ -12,7 +12,6 @@ from faircall.server.reader.drain_rate import (
     UNKNOWN_MS,
     DrainRate,
 )
-from faircall.shm.layout import SHARD
 
 from .reader_world import World
 
@@ -23,10 +22,9 @@ class Queue:
     """The shard's counters, set by hand."""
 
     def __init__(self, world: World) -> None:
-        segment = world.shared.segment
-        self._q = segment.q
-        self._drawn = segment.word(segment.layout.shard, SHARD, "drawn")
-        self._waiting = segment.word(segment.layout.shard, SHARD, "waiting")
+        self._q = world.shared.segment.q
+        draws = world.shared.table.draws
+        self._drawn, self._waiting = draws.drawn_word, draws.waiting_word
         self.rate = DrainRate(world.shared)
         self.now_ns = START_NS
         self.rate.observe(self.now_ns)
@@ -85,3 +83,29 @@ def test_a_sample_is_kept_until_the_next_is_long_enough(queue: Queue) -> None:
     assert queue.waiting(1000) == 2000
     queue.drains(10, STALE_NS - 1)
     assert queue.waiting(100) > 9000
+
+
+def left_ms(queue: Queue, waiting: int) -> float:
+    """How long the handlers have to do while so many wait, after two samples with `waiting`."""
+    rates = queue.rate
+    queue._q[queue._waiting] = waiting
+    left_ns = rates.left_ns()
+    queue._q[queue._waiting] = 0
+    return left_ns / 1e6
+
+
+def test_handlers_have_calls_left_where_more_than_they_can_take_wait_all_the_time(
+    queue: Queue,
+) -> None:
+    for _ in range(2):
+        queue._q[queue._waiting] = 100
+        queue.drains(50, SAMPLE_NS)  # 500 a second
+    assert left_ms(queue, 100) == 200
+
+
+def test_calls_that_came_together_are_no_long_queue_because_few_came_before(queue: Queue) -> None:
+    """50 calls at 500 a second would be a tenth of one; these handlers were idle in between."""
+    for waiting in (1, 100, 1, 1):
+        queue._q[queue._waiting] = waiting
+        queue.drains(50, SAMPLE_NS)
+        assert left_ms(queue, 50) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -54,9 +55,9 @@ def test_the_calls_of_a_pass_are_offered_under_one_lock(
     offers: list[int] = []
     enqueue = world.shared.table.enqueue
 
-    def offer(calls: Sequence[tuple[int, int]], verdicts: list[int]) -> int:
+    def offer(calls: Sequence[tuple[int, int]], *others: Any) -> int:
         offers.append(len(calls))
-        return enqueue(calls, verdicts)
+        return enqueue(calls, *others)
 
     monkeypatch.setattr(world.shared.table, "enqueue", offer)
     clients = [world.connect() for _ in range(3)]

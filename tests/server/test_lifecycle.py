@@ -18,10 +18,10 @@ from faircall.server.supervisor.lifecycle import (
 from faircall.shm.processes import ROLES
 from faircall.shm.states import Phase
 
-SIGNALS = {Event.TERM, Event.INT, Event.HUP}
+SIGNALS = {Event.TERM, Event.INT, Event.HUP, Event.HOST_GONE}
 
 
-def test_every_phase_knows_every_signal() -> None:
+def test_every_phase_knows_every_signal_and_the_end_of_the_host() -> None:
     assert {(phase, event) for phase, event in TRANSITIONS if event in SIGNALS} == {
         (phase, event) for phase in Phase for event in SIGNALS
     }
@@ -36,6 +36,7 @@ def test_only_signals_leave_the_phase_as_it_is() -> None:
     assert same == {(phase, Event.HUP) for phase in Phase} | {
         (Phase.STOPPED, Event.TERM),
         (Phase.STOPPED, Event.INT),
+        (Phase.STOPPED, Event.HOST_GONE),
     }
 
 
@@ -47,6 +48,10 @@ def test_the_first_sigterm_leaves_and_the_first_sigint_drains() -> None:
 def test_a_second_signal_stops_now() -> None:
     for phase in (Phase.LEAVING, Phase.DRAINING, Phase.STOPPED):
         assert {following(phase, event) for event in (Event.TERM, Event.INT)} == {Phase.STOPPED}
+
+
+def test_the_end_of_the_host_stops_at_once() -> None:
+    assert {following(phase, Event.HOST_GONE) for phase in Phase} == {Phase.STOPPED}
 
 
 def test_every_phase_but_the_last_is_left_by_what_its_own_course_brings() -> None:

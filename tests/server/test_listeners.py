@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import psutil
 import pytest
 
 from faircall.server.acceptor.listeners import Listener, close_all, open_listeners
@@ -77,7 +78,8 @@ def test_an_address_in_use_is_one_sentence(open_: Open) -> None:
     (listener,) = open_("tcp://127.0.0.1:0")
     with pytest.raises(CannotStart) as caught:
         open_(listener.address)
-    assert str(caught.value) == f"{listener.address} is in use by another program"
+    who = f"{psutil.Process().name()} (pid {os.getpid()})"
+    assert str(caught.value) == f"{listener.address} is in use by another program: {who}"
 
 
 @pytest.mark.parametrize(
@@ -117,6 +119,17 @@ def test_what_was_opened_before_a_refusal_is_closed(open_: Open, tmp_path: Path)
     with pytest.raises(CannotStart):
         open_(f"unix:{path}", taken.address)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_accepted_is_asked_after_a_silence_whether_it_is_there() -> None:
+    (listener,) = open_listeners([parse_bind_address("tcp://127.0.0.1:0")], 8, keepalive_s=40)
+    tcp, place = socket.IPPROTO_TCP, listener.socket.getsockname()
+    listener.socket.setblocking(True)
+    with socket.create_connection(place), listener.socket.accept()[0] as accepted:
+        assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        times = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        assert [accepted.getsockopt(tcp, name) for name in times] == [40, 10, 4]
+    listener.close()
 
 
 # -- Unix sockets --------------------------------------------------------------------------------

@@ -10,8 +10,9 @@ from faircall.server.config_ipc import MOST_LEVELS
 from faircall.server.port import UNLIMITED, Port, geometry_of, open_ports, pages_of, policy_of
 from faircall.server.supervisor.failures import CannotStart
 from faircall.shm.layout import LARGE_PAGE, SLOT, SMALL_PAGE, Layout, word_of
+from faircall.shm.offers import ACCEPTED
 from faircall.shm.shared import Shared
-from faircall.shm.table import ACCEPTED, CallTable
+from faircall.shm.table import CallTable
 
 from ..conftest import Load
 from .supervised import SMALL
@@ -27,6 +28,14 @@ def test_by_default_the_queue_is_fair_and_in_turn(load: Load) -> None:
     assert policy.in_turn
     assert policy.max_principal == 1024
     assert policy.claim_ahead_ns == 200_000
+    assert policy.held_share == 500
+
+
+def test_the_share_of_held_calls_is_that_of_every_queue(load: Load) -> None:
+    text = "[throttle]\nmax-held-share = 0.25\n"
+    for queue in (text, text + FIFO):
+        settings = load(queue)
+        assert policy_of(settings, settings.ports[8020]).held_share == 250
 
 
 def test_the_remainder_of_the_capacity_is_level_0s(load: Load) -> None:
@@ -60,11 +69,11 @@ def test_a_draw_of_an_empty_level_goes_on_at_the_top_or_at_the_cursor(
     assert policy_of(settings, settings.ports[8020]).scan_from_cursor is from_cursor
 
 
-@pytest.mark.parametrize(("capacity", "slots"), [(4, 256), (248, 256), (249, 512), (4096, 8192)])
+@pytest.mark.parametrize(("capacity", "slots"), [(4, 256), (247, 256), (248, 512), (4096, 8192)])
 def test_a_reader_has_slots_for_all_that_wait_and_all_that_run(
     load: Load, capacity: int, slots: int
 ) -> None:
-    settings = load(f"[ipc.8020]\ncallqueue.total-capacity = {capacity}\n")  # 8 handlers
+    settings = load(f"[handlers]\ncount = 8\n[ipc.8020]\ncallqueue.total-capacity = {capacity}\n")
     assert geometry_of(settings, settings.ports[8020]).slots == slots
 
 
@@ -112,7 +121,7 @@ def test_the_default_segment_fits_dev_shm_of_a_container(load: Load) -> None:
 MIB = 1 << 20
 
 
-@pytest.mark.parametrize("payload", [MIB, 54 * MIB, 1 << 30])
+@pytest.mark.parametrize("payload", [MIB, 52 * MIB, 1 << 30])
 @pytest.mark.parametrize("longest", [1 << 10, MIB // 2])
 def test_the_payload_is_what_was_configured(payload: int, longest: int) -> None:
     small, large = pages_of(payload, longest)
@@ -121,7 +130,7 @@ def test_the_payload_is_what_was_configured(payload: int, longest: int) -> None:
 
 
 def test_by_default_a_bit_more_than_a_third_are_small_pages() -> None:
-    assert pages_of(54 * MIB, 16 * MIB) == (5120, 544)
+    assert pages_of(52 * MIB, 16 * MIB) == (5120, 512)
 
 
 def test_the_longest_request_and_answer_fit_at_a_time_where_that_leaves_room_for_others() -> None:

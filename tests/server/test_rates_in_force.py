@@ -8,8 +8,9 @@ from faircall.scheduling.errors import BadValue
 from faircall.server.limits import Key, Switches
 from faircall.server.rates_in_force import check, put_in_force
 from faircall.shm.layout import RATES_BYTES, Geometry
-from faircall.shm.limiters import CALLS, L_LIMIT, L_USED, L_VERSION, Kind, key_of
+from faircall.shm.limiter_counters import L_LIMIT, L_USED, L_VERSION
 from faircall.shm.rates import RatesTooLong
+from faircall.shm.terms import CALLS, Kind, key_of
 
 from ..fault.kill import Fate
 from ..fault.scenario import Act, Scenario, endure_stores
@@ -43,7 +44,8 @@ def put_rates_in_force(world: World) -> Act:
 
 @pytest.mark.fault
 def test_sigkill_behind_every_store() -> None:
-    assert endure_stores(Scenario(put_rates_in_force), Fate.KILL, 1) > 10
+    ends = endure_stores(Scenario(put_rates_in_force), {Fate.KILL: slice(0, None)})
+    assert ends[Fate.KILL] > 10
 
 
 def test_there_must_be_room_for_all_who_are_named() -> None:

@@ -128,12 +128,35 @@ def test_a_method_that_is_known_to_be_short_waits_among_the_short(world: World) 
     assert world.word(slot, "call") >> states.CLASS_SHIFT & 1 == states.LONG  # not known yet
     world.run()
     methods = world.shared.names.methods
-    for expected_ns, cls in ((200_000, states.SHORT), (200_001, states.LONG)):
+    for expected_ns, cls in ((1_000_000, states.SHORT), (1_000_001, states.LONG)):
         methods.rows[methods.find("echo")]["expected_ns"] = expected_ns
         _, slot = world.staged(call("echo", id=1))
         assert world.word(slot, "call") >> states.CLASS_SHIFT & 1 == cls
         assert world.word(slot, "reserved") == expected_ns
         world.run()
+
+
+def test_a_method_some_of_whose_calls_are_interrupted_stays_short(world: World) -> None:
+    """By its mean; one whose calls now and then take long themselves has a higher one."""
+    methods = world.shared.names.methods
+    row = methods.rows[methods.find("echo")]
+    for mean_ns, cls in ((250_000, states.SHORT), (250_001, states.LONG)):
+        row["expected_ns"], row["mean_ns"] = 4_000_000, mean_ns
+        _, slot = world.staged(call("echo", id=1))
+        assert world.word(slot, "call") >> states.CLASS_SHIFT & 1 == cls
+        world.run()
+    row["expected_ns"] = 0
+    _, slot = world.staged(call("echo", id=1))
+    assert world.word(slot, "call") >> states.CLASS_SHIFT & 1 == states.LONG  # known by no call
+
+
+def test_a_method_that_serves_many_calls_at_once_is_not_short(world: World) -> None:
+    methods = world.shared.names.methods
+    row = methods.rows[methods.find("echo")]
+    row["expected_ns"] = 1000
+    row["flags"] |= states.TOGETHER
+    _, slot = world.staged(call("echo", id=1))
+    assert world.word(slot, "call") >> states.CLASS_SHIFT & 1 == states.LONG
 
 
 def test_a_call_joins_the_level_that_is_published_for_its_caller(world: World) -> None:

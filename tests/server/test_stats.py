@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from faircall.server.admin import stats
-from faircall.server.admin.stats import PortStats, policy_in_force
+from faircall.server.admin import queues, stats
+from faircall.server.admin.queues import policy_in_force
+from faircall.server.admin.stats import PortStats
 from faircall.server.port import Port
 from faircall.shm.columns import Counter
 from faircall.shm.mutex import RobustMutex
@@ -19,17 +19,6 @@ from ..conftest import Load
 from .small_port import Traffic, small_port
 
 SECOND_NS = 1_000_000_000
-
-
-@pytest.fixture
-def port(load: Load) -> Iterator[Port]:
-    with small_port(load) as made:
-        yield made
-
-
-@pytest.fixture
-def traffic(port: Port) -> Traffic:
-    return Traffic(port)
 
 
 def snapshot(port: Port, now_ns: int | None = None) -> dict[str, Any]:
@@ -89,7 +78,7 @@ def test_a_policy_that_changes_while_it_is_read_is_read_again(
 
     monkeypatch.setattr(blocks, "read", read_late)
     assert policy_in_force(port.shared).weights == (1,)
-    changes = stats.READ_AT_MOST
+    changes = queues.READ_AT_MOST
     with pytest.raises(RuntimeError, match="changed 100 times"):
         policy_in_force(port.shared)
 
@@ -144,6 +133,7 @@ def test_methods_show_mean_and_maximum_over_all_handlers(port: Port) -> None:
             "method": "spin",
             "calls": 2,
             "failed": 1,
+            "died": 0,
             "mean_ms": 2.0,
             "max_ms": 3.0,
             "expected_ms": None,
@@ -152,6 +142,7 @@ def test_methods_show_mean_and_maximum_over_all_handlers(port: Port) -> None:
             "method": "add",
             "calls": 0,
             "failed": 0,
+            "died": 0,
             "mean_ms": None,
             "max_ms": None,
             "expected_ms": 0.5,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,17 +16,6 @@ from ..conftest import Load
 from .small_port import Traffic, small_port
 
 SECOND_NS = 1_000_000_000
-
-
-@pytest.fixture
-def port(load: Load) -> Iterator[Port]:
-    with small_port(load) as made:
-        yield made
-
-
-@pytest.fixture
-def traffic(port: Port) -> Traffic:
-    return Traffic(port)
 
 
 def snapshot(port: Port, now_ns: int | None = None) -> dict[str, Any]:

@@ -37,13 +37,30 @@ def test_strangers_have_the_lowest_level_in_use(make: Make) -> None:
     assert strangers_level(port) == 3
 
 
-def test_who_has_costs_is_no_stranger_after_a_look(make: Make) -> None:
+def test_who_has_costs_is_no_stranger_after_two_looks(make: Make) -> None:
     port = make()
     sweep, names = Sweep(port), port.shared.names
     rows = charge(port, caller=10) | {"silent": names.identity("silent", 1)}
-    assert looked(port, rows) == {"caller": 0, "silent": 0}
     sweep.tick(at(port, 0) + EVERY_NS)
+    assert looked(port, rows) == {"caller": 0, "silent": 0}
+    charge(port, caller=1)
+    sweep.tick(at(port, 0) + 2 * EVERY_NS)
     assert looked(port, rows) == {"caller": 1, "silent": 0}
+
+
+def test_a_sweep_makes_nobody_known_whom_no_look_has_found(make: Make) -> None:
+    port = make()
+    sweep = Sweep(port)
+    sweep.tick(at(port, 1) - EVERY_NS // 2)
+    rows = charge(port, caller=10)
+    sweep.tick(at(port, 1))  # half the time of a look later
+    assert looked(port, rows) == {"caller": 0}
+    charge(port, caller=10)
+    sweep.tick(at(port, 1) + EVERY_NS // 2)
+    assert looked(port, rows) == {"caller": 0}  # found once
+    charge(port, caller=10)
+    sweep.tick(at(port, 1) + 2 * EVERY_NS)
+    assert looked(port, rows) == {"caller": 1}
 
 
 def test_another_who_gets_the_row_is_a_stranger_again(make: Make) -> None:

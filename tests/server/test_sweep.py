@@ -82,7 +82,7 @@ def test_costs_decay_by_the_factor_and_keep_their_raw_sum(make: Make) -> None:
 
 
 def test_levels_are_those_of_the_scheduler_of_the_policies(make: Make) -> None:
-    port = make("decay-scheduler.thresholds = [10, 30, 55]")
+    port = make("callqueue.newcomer-calls = 0\ndecay-scheduler.thresholds = [10, 30, 55]")
     sweep = Sweep(port)
     pure = DecayRpcScheduler(DecaySettings(levels=4, thresholds=[0.1, 0.3, 0.55]))
     random = np.random.default_rng(1)

@@ -9,10 +9,11 @@ import pytest
 
 from faircall.server.limits import Switches
 from faircall.server.rates_in_force import put_in_force
-from faircall.shm.budgets import W_BUDGET
 from faircall.shm.columns import Counter
-from faircall.shm.limiters import HANDLER, L_KEY, L_RUNNING, L_USED, Kind, key_of, kind_of
+from faircall.shm.limiter_counters import L_KEY, L_RUNNING, L_USED
 from faircall.shm.rates import RatesTooLong
+from faircall.shm.slot_limiters import W_BUDGET
+from faircall.shm.terms import HANDLER, Kind, key_of, kind_of
 
 from .reader_client import batch, call
 from .reader_world import SMALL, World

@@ -16,6 +16,7 @@ from ..conftest import Load
 from .small_port import SMALL
 from .test_sweep import PERIOD_NS, Make, at, charge, levels, make
 
+AS_HADOOP = "callqueue.newcomer-calls = 0\n"  # nobody is cautious
 UNBOUNDED = "scheduler.service-users.max-share = 1.0\n"  # as in Hadoop, level 0
 
 __all__ = ["make"]
@@ -46,7 +47,7 @@ def test_a_share_that_shrinks_lowers_the_level_again(make: Make) -> None:
 
 
 def test_whom_the_sweep_found_keeps_its_level_until_the_next(make: Make) -> None:
-    port = make()
+    port = make(AS_HADOOP)
     sweep = Sweep(port)
     rows = charge(port, old=900, small=100)
     assert sweep.tick(at(port, 1))
@@ -55,6 +56,66 @@ def test_whom_the_sweep_found_keeps_its_level_until_the_next(make: Make) -> None
     assert levels(port, rows) == {"old": 3, "small": 0, "fresh": 1}  # 3000 of 13,501
     assert sweep.tick(at(port, 2))
     assert levels(port, rows) == {"old": 0, "small": 3, "fresh": 1}
+
+
+def test_a_flood_that_has_just_begun_is_levelled_by_what_it_asks_for_now(make: Make) -> None:
+    port = make()
+    sweep = Sweep(port)
+    rows = charge(port, light=10_000)
+    look(port, sweep, 1)
+    rows |= charge(port, light=10, flood=200)
+    look(port, sweep, 2)
+    assert levels(port, rows) == {"light": 3, "flood": 3}  # 2 % of all, 95 % of what is new
+    charge(port, light=10)
+    look(port, sweep, 3)
+    assert levels(port, rows) == {"light": 3, "flood": 3}  # it may have drawn breath
+    for number in range(4, 20):
+        charge(port, light=10)
+        look(port, sweep, number)
+    assert levels(port, rows) == {"light": 3, "flood": 0}
+
+
+def test_what_waits_counts_as_asked_for_now_however_long_it_has_waited(make: Make) -> None:
+    port = make()
+    sweep = Sweep(port)
+    rows = charge(port, crowd=10_000)
+    waiting = port.shared.names.identities.rows["waiting"]
+    waiting[rows["crowd"]] = 5000
+    for number in range(1, 20):
+        rows |= charge(port, light=10)
+        look(port, sweep, number)
+        assert levels(port, rows) == {"crowd": 3, "light": 0}
+    waiting[rows["crowd"]] = 1
+    rows |= charge(port, light=10)
+    look(port, sweep, 20)
+    assert levels(port, rows) == {"crowd": 3, "light": 3}  # now it is the only one
+
+
+def test_whom_only_the_last_sweep_has_found_is_looked_at_until_the_next(make: Make) -> None:
+    port = make()
+    sweep = Sweep(port)
+    rows = charge(port, light=10_000)
+    assert sweep.tick(at(port, 1))
+    rows |= charge(port, light=100, flood=3)
+    assert sweep.tick(at(port, 2))
+    charge(port, light=10, flood=100)
+    look(port, sweep, 1, after=2)
+    assert levels(port, rows) == {"light": 3, "flood": 3}
+    charge(port, light=10)
+    assert sweep.tick(at(port, 3))
+    charge(port, light=10, flood=1000)
+    look(port, sweep, 1, after=3)
+    assert levels(port, rows) == {"light": 3, "flood": 0}  # two sweeps have found it: Hadoop's rule
+
+
+def test_what_service_users_ask_for_is_nobodys_share_of_what_is_new(make: Make) -> None:
+    port = make(UNBOUNDED + 'decay-scheduler.service-users = ["robot"]')
+    sweep = Sweep(port)
+    rows = charge(port, light=1000)
+    look(port, sweep, 1)
+    rows |= charge(port, robot=1000, fresh=3, light=7)
+    look(port, sweep, 2)
+    assert levels(port, rows) == {"robot": 0, "light": 3, "fresh": 2}
 
 
 def test_who_owes_nothing_any_more_is_looked_at_like_a_new_one(make: Make) -> None:
@@ -68,7 +129,9 @@ def test_who_owes_nothing_any_more_is_looked_at_like_a_new_one(make: Make) -> No
 
 
 def test_levels_are_those_of_the_scheduler_of_the_policies(make: Make) -> None:
-    port = make("decay-scheduler.thresholds = [10, 30, 55]\ndecay-scheduler.decay-factor = 0.1")
+    port = make(
+        AS_HADOOP + "decay-scheduler.thresholds = [10, 30, 55]\ndecay-scheduler.decay-factor = 0.1"
+    )
     sweep = Sweep(port)
     pure = DecayRpcScheduler(DecaySettings(levels=4, thresholds=[0.1, 0.3, 0.55], factor=0.1))
     random = np.random.default_rng(2)
@@ -93,7 +156,7 @@ def test_service_users_are_level_0_and_nobodys_share(make: Make) -> None:
 
 
 def test_a_row_that_begins_at_a_level_goes_no_lower_before_a_sweep(make: Make) -> None:
-    port = make()
+    port = make(AS_HADOOP)
     sweep = Sweep(port)
     rows = charge(port, flood=1000)
     look(port, sweep, 1)
@@ -180,7 +243,7 @@ def test_a_look_before_its_time_does_nothing(make: Make) -> None:
 def test_a_large_table_is_looked_at_less_often(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{UnsweptLevels.__module__}.WORD_NS", 10_000)  # as of a million rows
     looks = UnsweptLevels(make().shared)
-    assert looks.tick(PERIOD_NS, [0.5], list)
+    assert looks.tick(PERIOD_NS, [0.5], list, cautious=True)
     next_ns = looks.next_ns()
     assert next_ns is not None
     assert next_ns > PERIOD_NS + EVERY_NS

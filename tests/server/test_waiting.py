@@ -67,7 +67,7 @@ def bell_rings(world: World) -> bool:
 def test_while_all_handlers_are_busy_it_naps_for_a_part_of_what_they_have_to_do(
     world: World, naps: Naps
 ) -> None:
-    busy(world, waiting_calls=2, drained=8)  # 2 calls at 80 per second: 25 ms
+    busy(world, waiting_calls=3, drained=12)  # 3 calls at 120 per second: 25 ms
     world.reader._wait()
     assert naps.lengths_ms == [round(25 / waiting.NAP_PART, 3)]
     assert naps.ages_ms == [pytest.approx(25 / waiting.NAP_PART * PATIENCE)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 from faircall import Service
 
@@ -40,3 +41,32 @@ def once(key: str, ms: float = 0, fails: bool = False, padding: str = "") -> str
 def again(key: str, ms: float = 0, fails: bool = False, padding: str = "") -> str:
     """The same, but it may be run again where its handler died."""
     return _run(key, ms, fails, padding)
+
+
+def _run_together(
+    key: list[str], ms: list[float], fails: list[bool], padding: list[str]
+) -> list[Any]:
+    for one in key:
+        os.write(_log, f"{one}\n".encode())
+    if max(ms):
+        time.sleep(max(ms) / 1000)
+    return [
+        RuntimeError(one) if fail else one + more
+        for one, fail, more in zip(key, fails, padding, strict=True)
+    ]
+
+
+@service.method(batch=8, within_ms=2)
+def once_together(
+    key: list[str], ms: list[float], fails: list[bool], padding: list[str]
+) -> list[Any]:
+    """The same for several calls at once."""
+    return _run_together(key, ms, fails, padding)
+
+
+@service.method(batch=8, within_ms=2, idempotent=True)
+def again_together(
+    key: list[str], ms: list[float], fails: list[bool], padding: list[str]
+) -> list[Any]:
+    """And of calls that may be run again."""
+    return _run_together(key, ms, fails, padding)

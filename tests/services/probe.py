@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -127,3 +128,14 @@ def take_memory(limit_mib: int, wanted_mib: int) -> int:
 def wait(seconds: float) -> None:
     """Take that long."""
     time.sleep(seconds)
+
+
+@service.method
+def environment(name: str) -> str | None:
+    return os.environ.get(name)
+
+
+@service.method
+def leave_orphan() -> None:
+    """A process whose parent ends before it."""
+    subprocess.run(["sh", "-c", "sleep 0 & exit 0"], check=True)

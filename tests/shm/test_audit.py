@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from faircall.shm.heaps import W_CHILD
-from faircall.shm.held import W_HELD_BY
 from faircall.shm.layout import LIMITER, SLOT, WORD, word_of
 from faircall.shm.rings import SLOT_WORDS, W_PREV, W_SEQ, W_TURN
+from faircall.shm.slot_limiters import CLOSER, W_HELD_BY, W_LIMITERS
 from faircall.shm.states import DONE, HELD, QUEUED, STATE_MASK
 
 from ..fault.kill import start, wait_for
@@ -73,13 +73,16 @@ BREAKS: dict[str, Break] = {
     "the count of a level's held calls": lambda w: add(w, w.table.held.level_held_word),
     "the count of a limiter's calls": lambda w: add(w, limiter(w, "held")),
     "the limiter that holds a call": lambda w: add(w, own_of(w, HELD) + W_HELD_BY),
+    "the mark of a held call": lambda w: w.q.__setitem__(
+        own_of(w, HELD) + W_LIMITERS, w.q[own_of(w, HELD) + W_LIMITERS] & ~CLOSER
+    ),
     "the count of a principal": lambda w: add(w, w.names.word(3, "waiting")),
     "a call at another turn": lambda w: add(w, own_of(w, QUEUED) + W_TURN),
     "a call a ring's length ahead": lambda w: w.q.__setitem__(
         own_of(w, QUEUED) + W_TURN, w.q[own_of(w, QUEUED) + W_TURN] + w.table.rings.turns
     ),
     "a link back": lambda w: add(w, own_of(w, QUEUED) + W_PREV),
-    "the first that a limiter holds": lambda w: add(w, limiter(w, "root")),
+    "the first that a limiter holds": lambda w: add(w, w.table.held.root(0, 0)),
     "a held call behind a later one": lambda w: add(w, own_of(w, HELD) + W_CHILD),
     "the count of those let go": lambda w: add(w, limiter(w, "opened")),
     "the count of running calls": lambda w: add(w, limiter(w, "running")),

@@ -9,20 +9,21 @@ from typing import Any
 import pytest
 
 from faircall.scheduling.dispatch_rate import MOST_PERIOD_S
-from faircall.shm.budgets import RESERVED, W_BATCH, W_BUDGET
+from faircall.shm.answers import WITHDRAWN
+from faircall.shm.budgets import RESERVED
 from faircall.shm.layout import SLOT, word_of
-from faircall.shm.limiters import (
+from faircall.shm.limiter_counters import L_EVENTS, L_HELD, L_HELD_NS, L_RUNNING, L_USED
+from faircall.shm.offers import THROTTLED
+from faircall.shm.rings import SLOT_WORDS
+from faircall.shm.slot_limiters import W_BUDGET, follow
+from faircall.shm.states import HELD
+from faircall.shm.terms import (
     ANSWER,
     BYTES,
     CALLS,
     DRY_RUN,
     HANDLER,
     IN_ORDER,
-    L_EVENTS,
-    L_HELD,
-    L_HELD_NS,
-    L_RUNNING,
-    L_USED,
     LEARNS,
     LEARNS_SHIFT,
     PACED,
@@ -30,9 +31,6 @@ from faircall.shm.limiters import (
     REQUEST,
     RUNNING_CAP,
 )
-from faircall.shm.rings import SLOT_WORDS
-from faircall.shm.states import HELD
-from faircall.shm.table import THROTTLED, WITHDRAWN
 
 from ..fault.calls import Call
 from ..fault.world import POLICY, SMALL, World
@@ -102,13 +100,38 @@ def test_all_limiters_of_a_call_are_charged_or_none(world: World) -> None:
     assert (used(world, 0), used(world, 1)) == (4, 2)
 
 
-def test_a_new_call_does_not_overtake_one_of_its_key_that_is_held(world: World) -> None:
+def test_a_new_call_is_held_with_those_of_its_key(world: World) -> None:
+    """No handler has to look at it before they open; its turn is the earlier one."""
     limit(world, calls=1)
     first, second = offer(world, 2)
     assert work(world, 0) == 1
-    (other,) = offer(world, who=2)  # not drawn yet, and its turn is the earlier one
+    (other,) = offer(world, who=2)
+    assert [world.state(slot) for slot in world.reader(0).calls] == [HELD, HELD]
+    assert world.audit() == []
     assert [work(world, S), work(world, 2 * S)] == [1, 1]
-    assert world.ledger.run_order(0) == [first.tag, second.tag, other.tag]
+    assert world.ledger.run_order(0) == [first.tag, other.tag, second.tag]
+    assert word(world, L_EVENTS + CALLS) == 2
+
+
+def test_a_call_that_nobody_has_looked_at_overtakes_none_that_is_held(
+    make_world: MakeWorld,
+) -> None:
+    roomy = replace(POLICY, capacities=(16,) * 4)
+    world = make_world(roomy, replace(SMALL, slots=16, small_pages=32))
+    limit(world, calls=2)
+    mine = [*offer(world, 4), *offer(world, limiters=())]
+    others = [*offer(world, 4, who=2, limiters=()), *offer(world, who=2)]
+    for _ in range(7):
+        world.handler(1).claim(0, most=1)
+    assert world.table.recovery.count_states()["HELD"] == 2
+    assert world.q[world.table.waiting_word] == 1, "the last, in the turn of those to be let go"
+    settle(world, 0, 0, 0)
+    assert [work(world, S), work(world, 2 * S)] == [2, 1]
+    ran = world.ledger.run_order(0)
+    assert [tag for tag in ran if tag not in [c.tag for c in others[:4]]] == [
+        *(call.tag for call in (mine[0], mine[1], mine[4], mine[2], mine[3])),
+        others[4].tag,
+    ]
     assert word(world, L_EVENTS + IN_ORDER) == 1
 
 
@@ -246,8 +269,7 @@ def test_the_head_of_a_batch_pays_for_the_others(world: World) -> None:
     reader = world.reader(0)
     slots = [reader.stage(call) for call in calls]
     for one, following in itertools.pairwise(slots):
-        generation = reader.generation(following)
-        world.q[reader.own(one) + W_BATCH] = generation << 32 | following + 1
+        follow(world.q, reader.own(one), reader.own(following), following)
     assert reader.enqueue(slots) == [0] * 4
     assert work(world, 0) == 4
     assert (used(world), used(world, d=BYTES)) == (1, 80)
@@ -261,8 +283,7 @@ def test_the_others_of_a_batch_go_with_its_head(world: World, asks: int) -> None
         calls = [world.call(limiters=(0,), asks=asks or 16) for _ in range(4)]
         slots = [reader.stage(call) for call in calls]
         for one, following in itertools.pairwise(slots):
-            generation = reader.generation(following)
-            world.q[reader.own(one) + W_BATCH] = generation << 32 | following + 1
+            follow(world.q, reader.own(one), reader.own(following), following)
         assert reader.enqueue(slots) == [0] * 4
     assert [work(world, n * S) for n in range(3)] == [4, 4, 0]
 
@@ -273,8 +294,7 @@ def test_what_comes_behind_a_withdrawn_call_of_a_batch_pays_itself(world: World)
     reader = world.reader(0)
     slots = [reader.stage(call) for call in calls]
     for one, following in itertools.pairwise(slots):
-        generation = reader.generation(following)
-        world.q[reader.own(one) + W_BATCH] = generation << 32 | following + 1
+        follow(world.q, reader.own(one), reader.own(following), following)
     reader.enqueue(slots)
     assert reader.withdraw(slots[1:2]) == [WITHDRAWN]
     assert work(world, 0) == 2
@@ -364,3 +384,23 @@ def test_held_calls_are_what_the_states_say(world: World) -> None:
     offer(world, 3)
     assert work(world, 0) == 1
     assert [world.state(slot) for slot in world.reader(0).calls] == [HELD, HELD]
+
+
+@pytest.mark.parametrize("limiters", [(0,), (0, 1), (1, 0)])
+def test_charging_in_one_look_is_charging(
+    make_world: MakeWorld, limiters: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With and without the short way the same calls go, and leave the same words."""
+    found = []
+    for short in (True, False):
+        world = make_world()
+        for row, calls in enumerate((3, 4)):
+            limit(world, row, calls)
+        if not short:
+            monkeypatch.setattr(world.table.plain_charges, "charge", lambda *_: False)
+        offer(world, 6, limiters=limiters)
+        counts = [work(world, now_ns) for now_ns in (5 * S, 5 * S + MS, 6 * S, 9 * S)]
+        rows = [world.table.limiters.rows[row].tolist() for row in range(2)]
+        found.append((counts, [one[: L_USED + 3] for one in rows]))
+    assert found[0] == found[1]
+    assert found[0][0][0] == 3

@@ -68,9 +68,9 @@ def test_a_methods_figures_are_kept_per_handler(columns: Columns) -> None:
     columns.ran(1, 2, spent_ns=50, failed=False)
     columns.ran(1, 2, spent_ns=20, failed=True)
     columns.ran(0, 2, spent_ns=1, failed=False)
-    assert columns.methods[1, 2].tolist() == (2, 1, 70, 50, 0, 0, 0)
-    assert columns.methods[0, 2].tolist() == (1, 0, 1, 1, 0, 0, 0)
-    assert columns.methods[1, 1].tolist() == (0, 0, 0, 0, 0, 0, 0)
+    assert columns.methods[1, 2].tolist() == (2, 1, 70, 50, 0, 0, 0, 0)
+    assert columns.methods[0, 2].tolist() == (1, 0, 1, 1, 0, 0, 0, 0)
+    assert columns.methods[1, 1].tolist() == (0,) * 8
 
 
 def test_a_run_that_ended_with_its_handler_counts_once_however_often_it_is_told(

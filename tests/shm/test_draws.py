@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from faircall.shm.draws import RESERVED, SERVICE
+from faircall.shm.offers import ACCEPTED, LEVEL_FULL, PRINCIPAL_FULL
 from faircall.shm.policy import QueuePolicy
-from faircall.shm.table import ACCEPTED, LEVEL_FULL, PRINCIPAL_FULL
 
 from ..fault.world import POLICY, SMALL, World
 from .conftest import MakeWorld

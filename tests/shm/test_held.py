@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from faircall.shm.held import MOST_NS, REBUILT, limiter_words
-from faircall.shm.limiters import L_HELD_NS
+from faircall.shm.answers import WITHDRAWN
+from faircall.shm.held import MOST_NS, REBUILT
+from faircall.shm.limiter_counters import L_HELD_NS
+from faircall.shm.offers import LEVEL_FULL, PRINCIPAL_FULL
 from faircall.shm.rings import TurnRings
 from faircall.shm.states import FREE, HELD, QUEUED
-from faircall.shm.table import LEVEL_FULL, PRINCIPAL_FULL, WITHDRAWN
 
 from ..fault.world import POLICY, SMALL, World
 from .conftest import MakeWorld
@@ -187,17 +188,6 @@ def test_an_open_limiter_is_no_obstacle(world: World) -> None:
     tags = offer(world, (0, 1), (1,))
     assert states_of(world) == [QUEUED, QUEUED]
     assert sorted(work(world, 0)) == tags
-
-
-def test_limiters_are_packed_two_to_a_word() -> None:
-    assert limiter_words([]) == [0, 0, 0, 0]
-    assert limiter_words([0, 1, 2]) == [1 | 2 << 32, 3, 0, 0]
-    assert limiter_words(list(range(8)))[3] == 7 | 8 << 32
-
-
-def test_more_limiters_than_a_call_can_name_are_refused() -> None:
-    with pytest.raises(ValueError, match="9 limiters on one call, at most 8"):
-        limiter_words(list(range(9)))
 
 
 def test_the_last_of_eight_limiters_holds_as_well(make_world: MakeWorld) -> None:

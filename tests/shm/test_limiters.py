@@ -8,18 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from faircall.shm.limiters import (
+from faircall.shm.limiter_counters import L_CAP, L_HELD, L_PERIOD, L_USED, MOST_ROOM
+from faircall.shm.limiters import KEPT_NS, Limiters
+from faircall.shm.terms import (
     BYTES,
     CALLS,
-    KEPT_NS,
-    L_CAP,
-    L_HELD,
-    L_PERIOD,
-    L_USED,
     PACED,
     RELATIVE,
     Kind,
-    Limiters,
     Terms,
     key_of,
     kind_of,
@@ -168,6 +164,27 @@ def test_only_rows_of_callers_that_owe_nothing_are_given_away(rows: Limiters) ->
     assert rows.give_away(np.array([free]), later) == 0, "a slot names it"
     assert rows.give_away(NOBODY, later) == 1
     assert [rows.find(key_of(Kind.PAIR, 3), n) for n in (1, 2)] == [owing, -1]
+
+
+def test_a_call_looks_at_so_many_rows_and_the_next_one_goes_on(
+    rows: Limiters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("faircall.shm.limiters.LOOKED_AT_ONCE", 2)
+    later = 5 * S
+    for caller in range(1, rows.count + 1):
+        made(rows, caller=caller)
+    freed = [rows.give_away(NOBODY, later) for _ in range(-(-rows.count // 2))]
+    assert freed == [2] * (rows.count // 2) + [1] * (rows.count % 2)
+    assert rows.callers() == rows.give_away(NOBODY, later) == 0
+
+
+def test_how_many_calls_go_before_a_time(rows: Limiters) -> None:
+    row = made(rows, replace(TEN, limits=(10, -1, -1)))
+    charge(rows, row, 14, 0)
+    at = rows.at(row)
+    assert [rows.goes_before(at, n * S, 0) for n in (1, 2, 3)] == [0, 6, 16]
+    assert rows.goes_before(at, 3 * S, 2 * S) == 10, "what was not used is not carried"
+    assert rows.goes_before(rows.at(made(rows, Terms(), caller=2)), S, 0) == MOST_ROOM
 
 
 def test_a_cap_of_running_calls_is_a_term_as_well(rows: Limiters) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from faircall.shm import states
+from faircall.shm.claims import Claims
 from faircall.shm.policy import QueuePolicy
-from faircall.shm.table import CallTable
 
 from ..fault.kill import start, wait_for
 from ..fault.world import POLICY, SMALL, World
@@ -87,15 +87,15 @@ def test_a_single_level_is_a_plain_queue(make_world: MakeWorld) -> None:
     assert world.ledger.run_order(0) == tags
 
 
-class LoggingTable(CallTable):
+class LoggingClaims(Claims):
     """Notes in `log` the level of each claim, by the number of the draw, and who claimed."""
 
     log: np.ndarray[tuple[int, int], np.dtype[np.uint64]]
 
-    def _claim(self, slot: int, own: int, handler: int, now_ns: int) -> int:
-        level = self.q[own] >> states.LEVEL_SHIFT & states.LEVEL_MASK
-        self.log[self.q[self.draws.drawn_word]] = level + 1, handler
-        return super()._claim(slot, own, handler, now_ns)
+    def take(self, slot: int, own: int, handler: int, now_ns: int) -> int:
+        level = self._q[own] >> states.LEVEL_SHIFT & states.LEVEL_MASK
+        self.log[self._q[self._draws.drawn_word]] = level + 1, handler
+        return super().take(slot, own, handler, now_ns)
 
 
 def test_four_handlers_together_draw_by_the_weights_in_any_15_draws(
@@ -106,23 +106,24 @@ def test_four_handlers_together_draw_by_the_weights_in_any_15_draws(
         QueuePolicy(weights=WEIGHTS, capacities=(calls,) * 4, max_principal=calls),
         replace(SMALL, handlers=4, slots=4096, turns=1024),
     )
-    table = LoggingTable(world.shared.segment)
-    table.log = np.frombuffer(mmap.mmap(-1, (calls + 1) * 16), dtype=np.uint64).reshape(-1, 2)
+    table = world.shared.table
+    claims = LoggingClaims(table)
+    claims.log = np.frombuffer(mmap.mmap(-1, (calls + 1) * 16), dtype=np.uint64).reshape(-1, 2)
     levels = [level for level, weight in enumerate(WEIGHTS) for _ in range(weight * CYCLES)]
     table.enqueue(list(enumerate(levels)), [0] * calls)
 
     def handle(number: int) -> None:
         out, tokens = [0], [0]
-        while table.claim(number, 0, out, tokens):
-            table.publish(0, out, tokens, 1)
+        while claims.claim(number, 0, out, tokens):
+            table.publish(0, [(out[0], tokens[0])])
 
     with table.queue_lock:  # they all begin at once
         pids = [start(partial(handle, number)) for number in range(4)]
     assert [wait_for(pid) for pid in pids] == [0] * 4
-    drawn = (table.log[1:, 0] - 1).tolist()
+    drawn = (claims.log[1:, 0] - 1).tolist()
     for at in range(calls - 14):
         assert Counter(drawn[at : at + 15]) == EXACT
-    assert len(set(table.log[1:, 1].tolist())) > 1, "only one of them ever claimed"
+    assert len(set(claims.log[1:, 1].tolist())) > 1, "only one of them ever claimed"
     assert world.audit() == []
 
 

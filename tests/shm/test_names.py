@@ -206,3 +206,42 @@ def test_free_rows_are_used_up(world: World) -> None:
     rows = [world.names.identity(f"n{number}", 0) for number in range(FREE_ROWS + 1)]
     assert rows[FREE_ROWS] == OTHERS
     assert world.names.identities.used_rows() == list(range(SMALL.identities))
+
+
+def test_a_free_row_is_found_wherever_it_is(world: World) -> None:
+    """Also before the last one that was found, of which another process made a row free."""
+    rows = [world.names.identity(f"n{number}", 0) for number in range(FREE_ROWS)]
+    assert Names(world.shared.segment).evict(rows[:1]) == rows[:1]
+    found = [world.names.identity(name, 0) for name in ("again", "one too many")]
+    assert found == [rows[0], OTHERS]
+
+
+def test_a_method_is_found_when_all_handlers_have_it(world: World) -> None:
+    names, published = world.names, world.shared.generation
+    old, both = names.method("old", 0, 0), names.method("both", 0, 0)
+    assert [names.has_method(row) for row in (old, both)] == [True, True]
+    fresh = names.method("fresh", 0, 0, generation=1)  # the first new handler
+    names.method("both", 0, 0, generation=1)
+    assert [names.has_method(row) for row in (old, both, fresh)] == [True, True, False]
+    names.method("old", 0, 0)  # an old handler that was replaced meanwhile
+    published.set(1)
+    assert [names.has_method(row) for row in (old, both, fresh)] == [False, True, True]
+
+
+def test_a_method_that_comes_again_is_new_again(world: World) -> None:
+    names, published = world.names, world.shared.generation
+    row = names.method("echo", 0, 0)
+    published.set(1)  # the handlers of generation 1 do not have it
+    assert names.method("echo", 0, 0, generation=2) == row
+    assert not names.has_method(row)
+    published.set(2)
+    assert names.has_method(row)
+
+
+def test_what_a_failed_generation_has_left_is_not_found(world: World) -> None:
+    names, published = world.names, world.shared.generation
+    tried = names.method("tried", 0, 0, generation=1)  # and then its handler died
+    kept = names.method("kept", 0, 0, generation=1)
+    names.method("kept", 0, 0, generation=2)
+    published.set(2)
+    assert [names.has_method(row) for row in (tried, kept)] == [False, True]

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from faircall.shm.layout import LANES, MAX_LEVELS
+from faircall.shm.offers import LEVEL_FULL
 from faircall.shm.policy import PolicyBlocks, QueuePolicy
-from faircall.shm.table import LEVEL_FULL
 
 from ..fault.kill import start, wait_for
 from ..fault.world import POLICY, SMALL, World
@@ -19,6 +19,7 @@ OTHER = QueuePolicy(
     in_turn=False,
     scan_from_cursor=True,
     claim_ahead_ns=123,
+    short_ns=1234,
     max_principal=4,
 )
 
@@ -116,7 +117,8 @@ def test_as_many_levels_as_there_can_be(make_world: MakeWorld) -> None:
         ({"weights": (8, 4, 0, 1)}, "must be positive"),
         ({"capacities": (8, 4, 2, -1)}, "must be positive"),
         ({"max_principal": 0}, "max_principal must be positive"),
-        ({"claim_ahead_ns": -1}, "claim_ahead_ns not negative"),
+        ({"claim_ahead_ns": -1}, "times not negative"),
+        ({"short_ns": -1}, "times not negative"),
     ],
 )
 def test_a_policy_that_makes_no_sense_is_refused(values: dict[str, Any], message: str) -> None:

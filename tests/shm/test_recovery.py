@@ -239,3 +239,10 @@ def test_abandoned_is_done_when_its_handler_is_reaped(world: World) -> None:
     assert world.state(slot) == ABANDONED
     world.table.recovery.reap_handler(0)
     assert world.state(slot) == DONE
+
+
+def test_a_place_that_is_empty_is_not_woken_after_a_death(world: World) -> None:
+    """A wake-up that goes there would be lost."""
+    world.shared.row("handler", 1)["leaving"] = 1
+    world.table.recovery.reap_reader(0)
+    assert world.q[world.table.idle_word] == 0b01

@@ -218,10 +218,10 @@ def test_a_broken_chain_is_not_followed(world: World) -> None:
 def test_a_chain_that_ends_too_early_is_noticed(make_world: MakeWorld) -> None:
     world = make_world(ARRIVAL_ORDER)
     offer(world, 1, 1)
-    first = world.table.rings.chain(0, LONG, 0)[0]
+    first = world.table.rings.chain(0, LONG, 1)[0]
     world.q[world.table.slot0 + first * SLOT_WORDS + W_NEXT] = 0
     with pytest.raises(ValueError, match="the chain ends at slot"):
-        world.table.rings.chain(0, LONG, 0)
+        world.table.rings.chain(0, LONG, 1)
 
 
 def test_a_loop_is_noticed() -> None:
@@ -269,11 +269,11 @@ def test_a_place_in_a_chain_is_found_from_any_slot_of_it(make_world: MakeWorld, 
     chance, world = random.Random(seed), make_world(replace(ROOMY, in_turn=False), WIDE)
     table, rings = world.table, world.table.rings
     offer(world, *[1] * 20)
-    turn, waiting = world.q[rings.turn_word], rings.chain(0, LONG, 0)
+    turn, waiting = world.q[table.arrival_turn_word], rings.chain(0, LONG, 1)
     for _ in range(20):
         moved, near = chance.sample(waiting, 2)
         with table.queue_lock:
             rings.unlink(0, LONG, moved)
             rings.insert(0, LONG, turn, moved, chance.choice((near, -1)))
-        assert rings.chain(0, LONG, 0) == waiting
+        assert rings.chain(0, LONG, 1) == waiting
         assert world.audit() == []

@@ -84,7 +84,7 @@ def test_who_attaches_sees_the_same_words(segment: Segment) -> None:
 
 
 def test_a_fork_shares_the_words(segment: Segment) -> None:
-    word = segment.word(segment.layout.shard, SHARD, "drawn")
+    word = segment.word(segment.layout.shard, SHARD, "held")
     assert wait_for(start(lambda: segment.q.__setitem__(word, 7))) == 0
     assert segment.q[word] == 7
 
@@ -152,7 +152,7 @@ def test_no_room_anywhere_is_said_in_bytes(monkeypatch: pytest.MonkeyPatch) -> N
     size = Layout(SMALL, mutex.abi()).total_bytes
     with pytest.raises(NoRoom, match=f"no room for a segment of {size} bytes: injected"):
         Segment.create(SMALL)
-    assert descriptors() == before
+    assert descriptors() <= before  # others may be collected meanwhile
     assert [name for name in os.listdir("/dev/shm") if f"-{os.getpid()}-" in name] == []
 
 
@@ -161,7 +161,7 @@ def test_another_failure_is_not_covered_up(monkeypatch: pytest.MonkeyPatch) -> N
     before = descriptors()
     with pytest.raises(OSError, match="injected"):
         Segment.create(SMALL)
-    assert descriptors() == before
+    assert descriptors() <= before  # others may be collected meanwhile
 
 
 def test_what_a_dead_creator_left_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,14 +8,10 @@ import pytest
 
 from faircall.shm import states
 from faircall.shm.layout import SLOT, word_of
+from faircall.shm.offers import ACCEPTED, LEVEL_FULL, PRINCIPAL_FULL
 from faircall.shm.policy import QueuePolicy
 from faircall.shm.states import DONE, FREE, QUEUED, RUNNING, TAKEN
-from faircall.shm.table import (
-    ACCEPTED,
-    LEVEL_FULL,
-    PRINCIPAL_FULL,
-    CallTable,
-)
+from faircall.shm.table import CallTable
 
 from ..fault.world import POLICY, SMALL, World
 from .conftest import MakeWorld
@@ -205,3 +201,21 @@ def test_more_levels_than_the_segment_has_are_refused(world: World) -> None:
     with pytest.raises(ValueError, match="levels=5, this segment has 4"):
         world.table.set_policy(QueuePolicy(weights=(1,) * 5, capacities=(1,) * 5))
     assert world.audit() == []
+
+
+def test_who_leaves_hands_a_wake_up_on(world: World) -> None:
+    """Handler 0 was rung for a call, and told to leave, before it could look."""
+    table, idle = world.table, world.table.idle_word
+    world.q[idle] = 0b11
+    world.reader(0).offer([world.call()])
+    woken = 0b11 & ~world.q[idle]
+    assert woken == 0b01
+    assert table.leave(0) == 0b10
+    assert world.q[idle] == 0
+    assert world.handler(1).work() == [1]
+
+
+def test_who_leaves_without_a_call_wakes_nobody(world: World) -> None:
+    world.q[world.table.idle_word] = 0b11
+    assert world.table.leave(0) == 0
+    assert world.q[world.table.idle_word] == 0b10

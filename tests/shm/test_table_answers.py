@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from faircall.shm import states
+from faircall.shm.answers import ANSWERED, GIVEN_UP, WITHDRAWN
+from faircall.shm.offers import ACCEPTED
 from faircall.shm.policy import QueuePolicy
 from faircall.shm.states import ABANDONED, DONE, FREE, RUNNING
-from faircall.shm.table import (
-    ACCEPTED,
-    ANSWERED,
-    GIVEN_UP,
-    WITHDRAWN,
-)
 
 from ..fault.world import SMALL, World
 from .conftest import MakeWorld
@@ -70,24 +66,23 @@ def test_a_late_answer_of_another_generation_is_dropped(world: World) -> None:
     world.table.claim(0, 0, out, tokens)
     world.table.recovery.reap_reader(0)
     stale = tokens[0] + (1 << states.GENERATION_SHIFT)
-    world.table.publish(0, out, [stale], 1)
+    world.table.publish(0, [(out[0], stale)])
     assert world.state(out[0]) == ABANDONED
-    world.table.publish(0, out, tokens, 1)
+    world.table.publish(0, [(out[0], tokens[0])])
     assert world.state(out[0]) == DONE
-    world.table.publish(0, out, tokens, 1)
+    world.table.publish(0, [(out[0], tokens[0])])
     assert world.audit() == []
 
 
-def test_publishing_takes_the_first_of_the_buffers(world: World) -> None:
+def test_only_what_is_named_is_published(world: World) -> None:
     world.reader(0).offer([world.call(), world.call()])
     handler = world.handler(0)
     handler.claim()
     handler.claim()
     handler.run()
     handler.run()
-    slots, tokens = zip(*handler.ready, strict=True)
-    world.table.publish(0, slots, tokens, 1)
-    assert [world.state(slot) for slot in slots] == [DONE, RUNNING]
+    world.table.publish(0, handler.ready[:1])
+    assert [world.state(slot) for slot, _ in handler.ready] == [DONE, RUNNING]
 
 
 # -- withdraw ----------------------------------------------------------------------------------

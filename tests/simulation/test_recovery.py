@@ -22,6 +22,8 @@ ARGS = (
     "--trust-loopback",
     "--set",
     f"ipc.decay-scheduler.period-ms={PERIOD_MS}",
+    "--set",
+    "ipc.callqueue.newcomer-calls=0",  # levels are those of the sweep alone
 )
 KEYS = ("decayed", "level", "cost")
 

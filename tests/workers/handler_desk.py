@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 from faircall.shm import states
 from faircall.shm.layout import METHOD, SLOT, WORD, Geometry, word_of
+from faircall.shm.offers import ACCEPTED
 from faircall.shm.pages import REQUEST
 from faircall.shm.policy import QueuePolicy
 from faircall.shm.rings import SLOT_WORDS
 from faircall.shm.shared import Shared
-from faircall.shm.table import ACCEPTED
 from faircall.workers.context import Call, Worker, current_call
 from faircall.workers.handler import Handler, HandlerLimits
 from faircall.workers.service import Service
@@ -97,6 +97,7 @@ class Desk:
         self.table, self.q = self.shared.table, self.shared.segment.q
         self.service, self.limits = service, limits or HandlerLimits()
         self.user = self.shared.names.identity("anna", 0)
+        self.woken = 0  # handlers, by the last call
         self._used = [0] * GEOMETRY.readers
         self.handlers = [self.new_handler(number) for number in range(GEOMETRY.handlers)]
 
@@ -137,7 +138,7 @@ class Desk:
         self.set(slot, "request", len(request) << 32 | first)
         self.set(slot, "answer_page", 0)
         verdicts = [-1]
-        self.table.enqueue([(slot, level)], verdicts)
+        self.woken = self.table.enqueue([(slot, level)], verdicts)
         assert verdicts == [ACCEPTED]
         return slot
 

@@ -172,6 +172,8 @@ NOT_JSON = {
     "surrogate in the id": message(id='"\\ud800"'),
     "byte order mark": b"\xef\xbb\xbf" + message(),
     "NUL": message() + b"\0",
+    "not a number": message(id="NaN"),
+    "infinite": message(id="-Infinity"),
     "batch": b'[{"jsonrpc":"2.0","method":"a","id":1},{"jsonrpc"]',
     "deep": b"[" * 60_000,
     "deep inside": message("[" * 60_000 + "]" * 60_000),
@@ -274,7 +276,11 @@ def test_answers_are_the_members_of_the_specification_and_nothing_else() -> None
 # -- anything --------------------------------------------------------------------------------------
 
 _json = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
     ),

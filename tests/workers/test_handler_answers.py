@@ -95,6 +95,15 @@ def test_answers_do_not_wait_for_a_call_that_takes_longer_than_expected(
     assert list(desk.collect()) == slots[2:]
 
 
+def test_answers_do_not_wait_for_a_call_of_unknown_length(desk: Desk, methods: Methods) -> None:
+    desk.expect("echo", 1000)
+    slots = [desk.put("echo"), desk.put("echo"), desk.put("pause")]
+    found: list[int] = []
+    desk.during(lambda: found.extend(desk.collect()))
+    assert desk.work() == 3, "they were claimed together"
+    assert found == slots[:2]
+
+
 def test_each_reader_gets_its_answers_and_is_rung_if_it_sleeps(desk: Desk) -> None:
     desk.expect("echo", 1000)
     ours, theirs = desk.put("echo", reader=0), desk.put("echo", reader=1)
