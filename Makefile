@@ -35,11 +35,12 @@ conformance: setup             ## the recorded cases of Hadoop and Pulsar; FAIRC
 chaos: setup                   ## every kill point of every operation (minutes)
 	$(PYTEST) -n auto -m stress
 
-bench: setup                   ## the benchmarks
-	$(BIN)/python -m faircall.perf.micro
+bench: setup                   ## the benchmarks: make bench SUITES="fairness noisy"; docs/benchmarks.md
+	$(BIN)/faircall bench run $(SUITES)
 
-docs: setup                    ## docs/configuration.md, written from the declarations
+docs: setup                    ## docs/configuration.md and metrics.md, written from the declarations
 	$(BIN)/python -m faircall.server.settings.reference docs/configuration.md
+	$(BIN)/python -m faircall.server.admin.metrics_reference docs/metrics.md
 
 wheel: .venv/.dev              ## dist/faircall-*.whl, by way of the source distribution
 	rm -rf dist

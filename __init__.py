@@ -16,11 +16,15 @@ __all__ = [
     "ConnectionLost",
     "DeadlineExceeded",
     "InvalidAnswer",
+    "NotServable",
     "RemoteError",
     "RpcClientError",
     "RpcError",
     "Service",
+    "StartError",
     "current_call",
+    "pool",
+    "running",
 ]
 
 TYPE_CHECKING = False
@@ -35,6 +39,10 @@ if TYPE_CHECKING:
     from .client.errors import InvalidAnswer as InvalidAnswer
     from .client.errors import RemoteError as RemoteError
     from .client.errors import RpcClientError as RpcClientError
+    from .server.embed.host import StartError as StartError
+    from .server.embed.pool import pool as pool
+    from .server.embed.running import running as running
+    from .server.embed.target import NotServable as NotServable
     from .workers.context import current_call as current_call
     from .workers.errors import RpcError as RpcError
     from .workers.service import Service as Service
@@ -48,11 +56,15 @@ _HOMES = {
     "ConnectionLost": "client.errors",
     "DeadlineExceeded": "client.errors",
     "InvalidAnswer": "client.errors",
+    "NotServable": "server.embed.target",
     "RemoteError": "client.errors",
     "RpcClientError": "client.errors",
     "RpcError": "workers.errors",
     "Service": "workers.service",
+    "StartError": "server.embed.host",
     "current_call": "workers.context",
+    "pool": "server.embed.pool",
+    "running": "server.embed.running",
 }
 
 
