@@ -340,9 +340,7 @@ def test_a_flood_of_a_limited_method_leaves_room_for_others(serve: Serve, tmp_pa
         neighbour = stack.enter_context(Raw(daemon.tcp, "lines"))
         assert all(neighbour.call("pid") > 0 for _ in range(20)), "no queue_full"
         for round_ in range(EACH, EACH + MORE):
-            for number, raw in enumerate(raws):
-                raw.send(request("echo", number, id=round_, meta=LATEST))
-            until(lambda seen=round_ + 1: looked_at(daemon, "echo") == FLOOD * seen, "more of it")
+            send_each(daemon, raws, round_)
         assert held_by(daemon, "method echo") > 0, "none of this waited for them to go"
         after = daemon.totals()["refused"]
         assert after["throttled"] > refused["throttled"]
@@ -362,6 +360,12 @@ def test_a_flood_of_a_limited_method_leaves_room_for_others(serve: Serve, tmp_pa
     until(lambda: held_by(daemon, "method text") == 2)
     gone.close()
     until(lambda: held_by(daemon, "method text") == 0, "its system says that it is gone")
+
+
+def send_each(daemon: Daemon, raws: list[Raw], id_: int) -> None:
+    for number, raw in enumerate(raws):
+        raw.send(request("echo", number, id=id_, meta=LATEST))
+    until(lambda: looked_at(daemon, "echo") == FLOOD * (id_ + 1), "more of the flood")
 
 
 def looked_at(daemon: Daemon, method: str) -> int:
