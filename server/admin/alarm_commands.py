@@ -1,6 +1,6 @@
 """The commands that end an overload by one user, as they are typed: each is valid as it stands.
 
-limit     to a tenth of the calls that it makes now
+limit     to a tenth of the calls that it makes when it is first named
 cancel    what waits and runs of it
 block     for when a limit is not enough
 remove    afterwards

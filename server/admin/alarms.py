@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ...scheduling import overload
@@ -52,6 +52,11 @@ class Named:
     address: str = ""
     commands: tuple[str, ...] = ()
 
+    @property
+    def doings(self) -> tuple[str, str, str]:
+        """What the commands are about."""
+        return self.user, self.job, self.method
+
 
 class _OfPort:
     def __init__(self, port: Port, now_ns: int) -> None:
@@ -59,6 +64,14 @@ class _OfPort:
         self.watches = {rule: Watch() for rule in Rule}
         self.named: dict[Rule, Named] = {}
         self.raised = dict.fromkeys(Rule, 0)
+
+    def as_first_told(self, named: Named) -> Named:
+        """With the commands that stand at another alarm of the same doings, or stood at this one: a
+        limit that is typed is not told anew, lower by what it keeps away."""
+        for told in self.named.values():
+            if told.doings == named.doings:
+                return replace(named, commands=told.commands)
+        return named
 
     @property
     def is_active(self) -> bool:
@@ -131,7 +144,7 @@ class Alarms:
             if watch.active and level >= 1:
                 named = named_of(moment, rule, thresholds, each.port.settings.admin.socket)
                 if named.user or rule not in each.named:
-                    each.named[rule] = named
+                    each.named[rule] = each.as_first_told(named)
             if change is Change.RAISED:
                 each.raised[rule] += 1
             if change is not None:

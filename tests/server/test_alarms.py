@@ -152,6 +152,18 @@ def test_an_alarm_is_counted_told_and_cleared(
     assert [record.message for record in caplog.records] == ["alarm raised", "alarm cleared"]
 
 
+def test_the_commands_stay_as_they_were_first_told(scene: Scene) -> None:
+    """Though the limit works that they set, which leaves a tenth of the calls."""
+    told: set[tuple[str, ...]] = set()
+    for calls in (4000, 4000, 4000, 4000, 400, 400, 400, 400):
+        scene.publish(("ann", "etl", "report", "10.0.0.1", calls, 0.2))
+        scene.refuse(100)
+        scene.look()
+        told |= {tuple(alarm["commands"]) for alarm in scene.alarms.active(scene.now_ns)}
+    ((limit, *_),) = told
+    assert limit.startswith("faircall throttle set --level caller --caller ann --calls ")
+
+
 def test_alarms_that_are_turned_off_are_none(load: Load) -> None:
     with small_port(load, "[alarms]\nenable = false\n") as port:
         scene = Scene(port)
