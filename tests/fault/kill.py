@@ -15,7 +15,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NoReturn
@@ -38,6 +38,7 @@ IDLE = {
     or name.startswith(("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "JUMP_", "POP_JUMP_"))
 }
 
+Step = Callable[[FrameType, str, Any], Any]  # a trace function
 Words = npt.NDArray[np.uint64]
 BLOCK = 512  # words
 
@@ -99,16 +100,22 @@ def stores(action: Callable[[], object], watched: Watched) -> list[int]:
     def now() -> bytes:
         return b"".join([words.tobytes() for words in looked_at])
 
-    def look(n: int) -> None:
-        nonlocal before
-        if (found_now := now()) != before:
-            before = found_now
-            found.append(n)
+    point, last = 0, -1
+
+    def step(frame: FrameType, event: str, argument: Any) -> Step:
+        nonlocal before, point, last
+        if event == "opcode":
+            point += 1
+            if last not in IDLE and (found_now := now()) != before:
+                before = found_now
+                found.append(point)
+            last = frame.f_code.co_code[frame.f_lasti]
+        return step
 
     def run() -> list[int]:
         nonlocal before
         before = now()
-        traced(action, look, passing_over=IDLE)
+        traced(action, step)
         return sorted(set(found))
 
     return told(run)
@@ -134,11 +141,16 @@ def _changed(action: Callable[[], object], watched: Watched) -> list[Words]:
 
 def bytecodes(action: Callable[[], object]) -> int:
     """How many bytecodes `action` executes in shared-memory code."""
-    last = [0]
+    count = 0
+
+    def step(frame: FrameType, event: str, argument: Any) -> Step:
+        nonlocal count
+        count += event == "opcode"
+        return step
 
     def run() -> list[int]:
-        traced(action, lambda n: last.__setitem__(0, n))
-        return last
+        traced(action, step)
+        return [count]
 
     return told(run)[0]
 
@@ -175,31 +187,17 @@ def wait_for(pid: int) -> int:
     return os.waitpid(pid, 0)[1]
 
 
-def traced(
-    action: Callable[[], object],
-    at_point: Callable[[int], None],
-    passing_over: Collection[int] = (),
-) -> None:
-    """Run `action`, calling `at_point(n)` before its n-th bytecode in the files of TRACED.
+def traced(action: Callable[[], object], step: Step) -> None:
+    """Run `action`, with `step` as trace function of every frame in the files of TRACED."""
 
-    It is not called right behind the bytecodes `passing_over`.
-    """
-    count, last = 0, -1
-
-    def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        nonlocal count, last
+    def enter(frame: FrameType, event: str, argument: Any) -> Step | None:
         name = frame.f_code.co_filename
         if not name.startswith(TRACED[0]) and not name.endswith(TRACED[1]):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        if event == "opcode":
-            count += 1
-            if last not in passing_over:
-                at_point(count)
-            last = frame.f_code.co_code[frame.f_lasti] if passing_over else -1
-        return trace
+        return step
 
-    sys.settrace(trace)
+    sys.settrace(enter)
     try:
         action()
     finally:
@@ -207,16 +205,18 @@ def traced(
 
 
 def _meet(fate: Fate, point: int, action: Callable[[], object]) -> None:
-    met = False
+    left = point
 
-    def look(n: int) -> None:
-        nonlocal met
-        if n == point:
-            met = True
-            _befall(fate)
+    def step(frame: FrameType, event: str, argument: Any) -> Step:
+        nonlocal left
+        if event == "opcode":
+            left -= 1
+            if not left:
+                _befall(fate)
+        return step
 
-    traced(action, look)
-    assert not met, "the injected exception was swallowed, and the operation went on"
+    traced(action, step)
+    assert left > 0, "the injected exception was swallowed, and the operation went on"
 
 
 def _befall(fate: Fate) -> None:

@@ -147,7 +147,7 @@ class World:
         orphaned = [
             self.q[at // WORD] & OWNER_DIED for at in range(layout.locks, layout.shard, CACHE_LINE)
         ]
-        state = hashlib.blake2b(words[layout.shard : layout.small_pages], digest_size=16)
+        state = hashlib.sha256(words[layout.shard : layout.small_pages])
         state.update(repr(orphaned).encode())
         state.update(self.ledger.bytes)
         return state.digest()
