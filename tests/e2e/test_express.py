@@ -75,7 +75,8 @@ def test_short_calls_are_answered_beside_long_ones(daemon: Daemon, held: list[Ga
 
         def by_another() -> bool:
             before = express(daemon)["calls"]
-            return light.call("echo", 0) == 0 and express(daemon)["calls"] == before
+            assert light.call("echo", 0) == 0
+            return bool(express(daemon)["calls"] == before)
 
         until(by_another, "one of the others to claim again")
         before = express(daemon)["calls"]
