@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,9 @@ def test_new_code_takes_over_under_load_or_not_at_all(
         until(lambda: len(load.answers) > count + 50, "more answers")
     assert load.failed == []
     assert set(load.answers[:count]) <= {1, 2}
-    assert set(load.answers[count + 3 :]) == {2}  # three were on their way
+    later = Counter(load.answers[count:])
+    assert set(later) <= {1, 2}
+    assert later[1] <= 3, "those that were on their way, whenever each thread has noted its own"
     assert not set(before) & set(daemon.children()["handler"])
     with contextlib.closing(Raw(daemon.tcp)) as raw:
         assert raw.call("fresh") == "fresh"
