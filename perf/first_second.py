@@ -19,18 +19,21 @@ from .rows import FAIR, IN_ORDER, Row, levels, loaded
 
 CONNECTIONS = 256
 STARTS_S = 1.0
+LIGHT_RATE = 100.0
 PERIOD_MS = "60000"  # no sweep falls into the measurement
 TURNS = {"on": FAIR, "off": IN_ORDER}
 CALL = b'"method":"spin1","params":[0]'
 
 
-def rows(seconds: float, connections: int = CONNECTIONS) -> list[Row]:
+def rows(
+    seconds: float, connections: int = CONNECTIONS, light_rate: float = LIGHT_RATE
+) -> list[Row]:
     """A row with callers in turn, and one in order of arrival."""
-    return [_row(turns, max(seconds, STARTS_S + 1), connections) for turns in TURNS]
+    return [_row(turns, max(seconds, STARTS_S + 1), connections, light_rate) for turns in TURNS]
 
 
-def _row(turns: str, seconds: float, connections: int) -> Row:
-    light = Flow(user="light", rate=100, connections=2, timed=True, call=CALL)
+def _row(turns: str, seconds: float, connections: int, light_rate: float) -> Row:
+    light = Flow(user="light", rate=light_rate, connections=2, timed=True, call=CALL)
     flood = Flow(user="flood", connections=connections, starts_s=STARTS_S, call=CALL)
     settings = {**TURNS[turns], "ipc.decay-scheduler.period-ms": PERIOD_MS}
     with tempfile.TemporaryDirectory() as folder:

@@ -6,6 +6,7 @@ Nothing is decoded and nothing timed, so that one process can keep a server busy
 
 from __future__ import annotations
 
+import math
 import select
 import socket
 import time
@@ -32,7 +33,8 @@ class Pump:
             self._poll.register(sock, select.EPOLLIN)
 
     def run(self, seconds: float, look: Callable[[float], object] | None = None) -> float:
-        """Answers per second; `look` is called about every POLL_MS with the elapsed seconds.
+        """Answers per second; `look` is called at first and about every POLL_MS with the elapsed
+        seconds.
 
         The first time what is in flight is sent; it stays there between runs. ConnectionError.
         """
@@ -41,7 +43,7 @@ class Pump:
                 self._send(fd, self._block)
             self._block = b""
         began, before = time.monotonic(), self.answered
-        looked = 0.0
+        looked = -math.inf
         while (elapsed := time.monotonic() - began) < seconds:
             for fd, _ in self._poll.poll(POLL_MS / 1000):
                 self._receive(fd)

@@ -27,7 +27,7 @@ from faircall.server.admin.client import fetch_stats
 
 T = TypeVar("T")
 
-PATIENCE_S = 30.0  # no test is about how long something takes: this is for what never comes
+PATIENCE_S = 60.0  # no test is about how long something takes: this is for what never comes
 SERVICES = Path(__file__).with_name("services")
 CONFORMANCE = SERVICES / "conformance.py"
 PROBE = SERVICES / "probe.py"
@@ -79,7 +79,7 @@ class Daemon:
 
     def stats(self) -> dict[str, Any]:
         """What `faircall stats --json` prints."""
-        return fetch_stats(str(self.admin_socket))
+        return fetch_stats(str(self.admin_socket), PATIENCE_S)
 
     def totals(self) -> dict[str, Any]:
         """The counters of the first port."""

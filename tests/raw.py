@@ -8,7 +8,7 @@ import socket
 from typing import Any
 
 FRAMINGS = ("lines", "lsp", "http")
-PATIENCE_S = 40.0
+PATIENCE_S = 60.0
 HEAD = "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 

@@ -6,14 +6,16 @@
     STATUS=...     the line that `systemctl status` shows
     WATCHDOG=1     at half of WATCHDOG_USEC, while the supervisor turns and each janitor beats
 
-Nothing here ever waits or fails: a manager that is gone or slow is not our concern.
+Nothing here ever waits or fails: a manager that is gone is not our concern. One that is slow, and
+whose socket takes no more, is told later that we are ready, reload or stop, in this order; statuses
+and signs of life it then goes without.
 """
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import time
+from collections import deque
 from collections.abc import Iterable, MutableMapping
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,7 @@ US = 1_000
 STATUS_NS = 5_000_000_000  # between two status lines
 SILENT_NS = 5_000_000_000  # a janitor beats every second
 TICK_NS = 400_000_000  # how often `tick` is called
+KEPT = 64  # messages for a slow manager
 
 
 class Notifier:
@@ -39,6 +42,7 @@ class Notifier:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) if address else None
         self._watchdog_ns = watchdog_us * US
         self._beat_ns = self._told_ns = 0
+        self._untold: deque[bytes] = deque(maxlen=KEPT)
 
     @classmethod
     def of(cls, environ: MutableMapping[str, str], pid: int) -> Notifier:
@@ -51,12 +55,23 @@ class Notifier:
         return cls(address, int(allowed) if watched else 0)
 
     def send(self, *lines: str) -> None:
-        """One message of several assignments."""
+        """One message of several assignments, now or as soon as it is taken."""
         if self._socket is None:
             return
-        message = "\n".join(lines).encode(errors="replace")
-        with contextlib.suppress(OSError):
-            self._socket.sendto(message, socket.MSG_DONTWAIT, self._address)
+        self._untold.append("\n".join(lines).encode(errors="replace"))
+        self._tell(self._socket)
+
+    def _tell(self, to: socket.socket) -> bool:
+        """Whether everything is told."""
+        while self._untold:
+            try:
+                to.sendto(self._untold[0], socket.MSG_DONTWAIT, self._address)
+            except BlockingIOError:
+                return False
+            except OSError:
+                pass  # nobody is there
+            self._untold.popleft()
+        return True
 
     def ready(self, ports: Iterable[Port]) -> None:
         self.send("READY=1", f"STATUS={status_line(ports)}")
@@ -70,7 +85,7 @@ class Notifier:
 
     def tick(self, ports: Iterable[Port], now_ns: int, *, running: bool) -> None:
         """A sign of life if it is time and all is well, and how the server does."""
-        if self._socket is None:
+        if self._socket is None or not self._tell(self._socket):
             return
         ports, soon_ns = list(ports), now_ns + TICK_NS
         due = self._watchdog_ns and soon_ns - self._beat_ns >= self._watchdog_ns // 2

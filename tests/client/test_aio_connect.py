@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,14 +22,12 @@ if TYPE_CHECKING:
     from .conftest import Peer, Serve
 
 
-def test_no_server_is_a_failed_connection(tmp_path: Path) -> None:
+def test_no_server_is_a_failed_connection(nowhere: str, tmp_path: Path) -> None:
     async def work(client: AsyncClient) -> None:
         with pytest.raises(ConnectionFailed, match="cannot connect to"):
             await client.call("m")
 
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    for address in (f"http://127.0.0.1:{port}", f"unix:{tmp_path}/none"):
+    for address in (nowhere.replace("tcp:", "http:"), f"unix:{tmp_path}/none"):
         run(work, address, retry=None)
 
 
@@ -78,13 +77,23 @@ def test_a_refused_hello_fails_the_call_before_it_is_sent(serve: Serve) -> None:
 
 
 def test_a_hello_that_is_not_answered_is_no_connection(serve: Serve) -> None:
+    """It is said, unless all of the time has gone before there was one."""
+
     def script(peer: Peer) -> None:
         peer.receive()
         peer.receive()
 
-    async def work(client: AsyncClient) -> None:
-        with pytest.raises(ConnectionFailed, match=r"hello was not answered: .* within 0\.02 s"):
+    async def failure(client: AsyncClient) -> str:
+        with pytest.raises(ConnectionFailed) as caught:
             await client.call("m")
+        return str(caught.value)
+
+    async def work(client: AsyncClient) -> None:
+        for _ in range(100):
+            said = await failure(client)
+            if "no connection within 0.02 s" not in said:
+                break
+        assert re.search(r"hello was not answered: .* within 0\.02 s", said)
 
     run(work, serve(script).address, user="ann", connect_timeout=0.02, retry=None)
 

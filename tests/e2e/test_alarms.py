@@ -28,7 +28,7 @@ def test_a_flood_is_told_everywhere_and_ends_by_the_commands_that_are_printed(
     told = tmp_path / "told"
     config = tmp_path / "alarms.toml"
     hook = json.dumps([sys.executable, "-c", HOOK, str(told)])
-    config.write_text(f"[alarms]\nhook = {hook}\nclear-after-ms = 300\nshare = 0\n")
+    config.write_text(f"[alarms]\nhook = {hook}\nclear-after-ms = 300\nshare = 0\nstarved = 0\n")
     daemon = serve(
         PROBE,
         *("--handlers", "1", "--trust-loopback", "--config", str(config)),

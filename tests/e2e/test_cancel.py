@@ -8,7 +8,7 @@ import pytest
 
 from faircall.server.cli import main
 
-from ..daemon import PROBE, until
+from ..daemon import PROBE, Daemon, until
 from ..raw import Raw, request
 from .conftest import Serve
 from .gates import gates, wait_for_calls
@@ -39,9 +39,10 @@ def test_a_full_queue_is_free_again(
         until(lambda: daemon.stats()["ports"][0]["queue"]["waiting"] == 1)
         for raw in (ann, too):
             raw.send(*[request("text", 5, id=n) for n in range(100, 100 + CAPACITY)])
-        found = [raw.receive() for raw in (ann, too) for _ in range(1)]
+        found = [raw.receive() for raw in (ann, too)]
         assert {answer["error"]["data"]["reason"] for answer in found} == {"queue_full"}
-        waits = until(lambda: daemon.stats()["ports"][0]["queue"]["waiting"])
+        until(lambda: placed(daemon) == 1 + 2 * CAPACITY, "all of them wait or were refused")
+        waits = daemon.stats()["ports"][0]["queue"]["waiting"]
         assert main(["cancel", "--user", "ann", "--to", str(daemon.admin_socket)]) == 0
         printed = capsys.readouterr().out
         waiting = int(printed.split()[1])
@@ -59,3 +60,9 @@ def test_a_full_queue_is_free_again(
         assert daemon.totals()["cancelled"] == waiting + 2
         main(["cancel", "--user", "ann", "--to", str(daemon.admin_socket)])
         assert capsys.readouterr().out == "cancelled: 0 waiting, 0 running\n"
+
+
+def placed(daemon: Daemon) -> int:
+    """Calls that wait, or found no room."""
+    (port,) = daemon.stats()["ports"]
+    return int(port["queue"]["waiting"] + port["totals"]["refused"]["queue_full"])

@@ -72,8 +72,8 @@ def test_130_for_a_call_that_was_interrupted_and_is_cancelled(serve: Serve, tmp_
 
 def test_4_for_the_deadline(shared: Daemon, tmp_path: Path) -> None:
     gate = Gate(tmp_path)
+    gate.hold_any_call()
     assert main(["call", "--to", shared.tcp, "--timeout", "0.3", "hold", gate.path]) == 4
-    gate.wait_for_call()
     gate.open()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ..daemon import Daemon, until
 from ..raw import FRAMINGS, Raw, request
-from .gates import Gate
+from .gates import Gate, gates, wait_for_calls
 
 pytestmark = pytest.mark.slow
 
@@ -60,6 +60,18 @@ def test_a_batch_has_one_answer(address: str, framing: str) -> None:
     assert answers["a"]["result"] == "a"
     assert answers["b"]["error"]["code"] == -32000
     assert answers[None]["error"]["code"] == -32600
+
+
+def test_calls_of_a_batch_run_beside_each_other(address: str, framing: str, tmp_path: Path) -> None:
+    held = gates(tmp_path, 3)
+    with Raw(address, framing) as raw:
+        raw.send([request("hold", gate.path, id=number) for number, gate in enumerate(held)])
+        wait_for_calls(held)
+        for number, gate in enumerate(held):
+            gate.open(f"{number}")
+        assert {answer["id"]: answer["result"] for answer in raw.receive()} == {
+            number: f"{number}" for number in range(len(held))
+        }
 
 
 def test_a_notification_runs_and_is_not_answered(

@@ -16,7 +16,7 @@ from .gates import Gate
 pytestmark = [pytest.mark.slow, pytest.mark.fault]
 
 DEADLINE, DIED, RAISED = -32050, -32053, -32000
-HUNG_MS = 1000  # long enough that the call has begun by then, however busy the machine is
+HUNG_MS = 1000  # long enough that the call has mostly begun by then
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +66,14 @@ def test_a_hung_handler_is_shown_and_replaced(
     gate, before, hung = Gate(tmp_path), raw.call("pid"), len(stacks(daemon))
     failed = failures(daemon, method)
     params = [gate.path] if method == "hold" else []
-    raw.send(request(method, *params, id=1, meta={"timeout_ms": HUNG_MS}))
-    assert raw.receive()["error"]["code"] == DEADLINE
-    assert raw.call("pid") != before
+
+    def began() -> bool:
+        """One that did not was dropped, and its handler serves the next; no other can."""
+        raw.send(request(method, *params, id=1, meta={"timeout_ms": HUNG_MS}))
+        assert raw.receive()["error"]["code"] == DEADLINE
+        return bool(raw.call("pid") != before)
+
+    until(began, "a call that began before its deadline")
     assert len(stacks(daemon)) == hung + 1
     assert f"in {method}" in stacks(daemon)[-1]
     event = daemon.events("handler hung")[-1]

@@ -198,8 +198,10 @@ def test_a_janitor_that_is_stopped_meanwhile_does_not_lose_a_reload(d: Configure
     assert len(d.queue()["levels"]) == 2
 
 
-def test_levels_follow_from_the_same_history_after_a_reload(d: Configured) -> None:
-    """A period so long that no sweep could tell it anew, after one that has told it."""
+def test_levels_follow_from_the_same_history_after_a_reload(fresh: Configured) -> None:
+    """A period so long that no sweep could tell it anew, after one that has told it. Nobody has
+    called before: shares are of all that is remembered."""
+    d = fresh
     d.change(LASTING)
     with Raw(d.daemon.tcp) as heavy, Raw(d.daemon.unix) as light:
         heavy.ask("faircall.hello", "heavy")
@@ -320,7 +322,8 @@ def test_a_log_level_reaches_every_process(d: Configured) -> None:
     until(lambda: len(d.daemon.events("handler died")) > died, "the death in the log")
 
 
-def test_a_flood_is_levelled_long_before_the_next_sweep(d: Configured) -> None:
+def test_a_flood_is_levelled_long_before_the_next_sweep(fresh: Configured) -> None:
+    d = fresh
     d.change("decay-scheduler.period-ms = 3600000\n")
     sweeps = d.sweeps()
     with Raw(d.daemon.tcp) as flood, Raw(d.daemon.unix) as light:

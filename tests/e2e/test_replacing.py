@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,9 @@ def test_new_code_takes_over_under_load_or_not_at_all(
         until(lambda: len(load.answers) > count + 50, "more answers")
     assert load.failed == []
     assert set(load.answers[:count]) <= {1, 2}
-    assert set(load.answers[count + 3 :]) == {2}  # three were on their way
+    later = Counter(load.answers[count:])
+    assert set(later) <= {1, 2}
+    assert later[1] <= 3, "those that were on their way, whenever each thread has noted its own"
     assert not set(before) & set(daemon.children()["handler"])
     with contextlib.closing(Raw(daemon.tcp)) as raw:
         assert raw.call("fresh") == "fresh"
@@ -132,8 +135,11 @@ def test_what_is_new_is_found_when_the_last_old_handler_has_gone(
     assert raw.call("version") == 22  # by the only handler that is free
     assert raw.ask("fresh")["error"]["code"] == NOT_FOUND
     assert raw.ask("gone")["error"]["code"] == NOT_FOUND
-    states = [h["state"] for h in daemon.stats()["ports"][0]["handlers"]]
-    assert sorted(states) == ["idle", "leaving", "running"]
+
+    def states() -> list[str]:
+        return [h["state"] for h in daemon.stats()["ports"][0]["handlers"]]
+
+    until(lambda: sorted(states()) == ["idle", "leaving", "running"], "the first old one to leave")
     first = daemon.stats()["ports"][0]["handlers"][0]
     assert first["state"] == "leaving"
     assert first["pid"] == old[0]
@@ -156,10 +162,16 @@ def test_handlers_are_followed_by_others_after_so_many_calls(serve: Serve) -> No
     at_work = []
     with Load(daemon.tcp, "about").running() as load:
 
-        def look() -> bool:
+        def count() -> int:
             handlers = daemon.stats()["ports"][0]["handlers"]
-            at_work.append(sum(h["state"] in ("idle", "running") for h in handlers))
-            return len(daemon.events("handler replaced")) >= 3
+            return sum(h["state"] in ("idle", "running") for h in handlers)
+
+        def look() -> bool:
+            """Rows are read one after the other: one look may find the old handler leaving, and
+            have passed its successor's row before that was ready."""
+            at_work.append(max(count(), count()))
+            replaced = len(daemon.events("handler replaced"))
+            return replaced >= 3 and len({about["index"] for about in load.answers}) > 1
 
         until(look, "three that were replaced")
     assert load.failed == []

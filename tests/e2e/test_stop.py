@@ -100,6 +100,7 @@ def test_under_load_every_call_is_answered_or_refused(serve: Serve) -> None:
     assert "Traceback" not in daemon.log
     assert {event["event"] for event in daemon.events()} <= {
         *("starting", "handler ready", "phase", "ready", "stopped"),
+        "woke up late",  # if all of the machine did
     }
 
 

@@ -51,9 +51,9 @@ class Activated:
         return until(look, f"{start} in {self.said}")
 
 
-@pytest.fixture(scope="module")
-def activated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Activated]:
-    folder = tmp_path_factory.mktemp("systemd")
+@contextlib.contextmanager
+def activation(folder: Path) -> Iterator[Activated]:
+    """A daemon that was started as systemd does it; it may be stopped in the block."""
     with contextlib.ExitStack() as stack:
         tcp, unix, named = (
             stack.enter_context(contextlib.closing(socket.socket(family)))
@@ -65,7 +65,7 @@ def activated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Activated]:
         for sock in (tcp, unix, named):
             sock.listen()
         port = tcp.getsockname()[1]
-        name = f"@faircall-test-{os.getpid()}"
+        name = f"@faircall-test-{os.getpid()}-{port}"
         notified = stack.enter_context(
             contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         )
@@ -90,6 +90,12 @@ def activated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Activated]:
         )
         yield Activated(daemon, notified)
         os.unlink(folder / "x.sock")  # systemd's, not the daemon's
+
+
+@pytest.fixture(scope="module")
+def activated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Activated]:
+    with activation(tmp_path_factory.mktemp("systemd")) as activated:
+        yield activated
 
 
 def test_ready_is_said_with_a_line_for_systemctl_status(activated: Activated) -> None:
@@ -147,14 +153,14 @@ def test_a_janitor_that_is_stopped_stops_the_signs_of_life(activated: Activated)
     assert not janitor_beats(Port(10), 10 + SILENT_NS)  # type: ignore[arg-type]
 
 
-def test_the_end_is_told_and_what_connects_meanwhile_waits_for_the_next(
-    activated: Activated,
-) -> None:
-    """The last test of this module: it stops the daemon."""
-    assert activated.daemon.stop(signal.SIGTERM) == 0
-    activated.has_said("STOPPING=1")
-    for address in activated.daemon.addresses:
-        Raw(address).close()
+def test_the_end_is_told_and_what_connects_meanwhile_waits_for_the_next(tmp_path: Path) -> None:
+    with activation(tmp_path) as activated:
+        activated.has_said("READY=1")
+        activated.daemon.send(signal.SIGTERM)
+        activated.has_said("STOPPING=1")
+        assert activated.daemon.wait() == 0
+        for address in activated.daemon.addresses:
+            Raw(address).close()
 
 
 # As in a container: process 1, and a /dev/shm that is too small for the segment.

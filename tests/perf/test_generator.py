@@ -11,7 +11,10 @@ from faircall.perf.generator import Flow, Generator, Seen
 from ..daemon import Daemon, serving, until
 
 SERVICE = "faircall.perf.services:service"
-ARGS = ("--handlers", "1", "--trust-loopback", "--set", "ipc.callqueue.newcomer-calls=0")
+ARGS = (
+    *("--handlers", "1", "--trust-loopback", "--set", "ipc.callqueue.newcomer-calls=0"),
+    *("--set", "ipc.decay-scheduler.period-ms=3600000"),  # no sweep forgets who called once
+)
 
 
 def run(daemon: Daemon, *flows: Flow, seconds: float = 0.5) -> dict[str, Seen]:

@@ -65,9 +65,9 @@ def test_an_open_loop_makes_the_calls_that_are_due(run: Run, scheme: str, tmp_pa
 
 def test_calls_of_the_warm_up_do_not_count(run: Run, tmp_path: Path) -> None:
     with tiny_server("tcp", tmp_path) as (tiny, address):
-        group = Group(name="g", requests=[ECHO], rate=500)
-        found = run(Plan(address=address, groups=[group], seconds=0.2, warm_up_s=0.2)).group("g")
-    assert sum(tiny.calls.values()) == found.sent == found.total()["ok"]
+        group = Group(name="g", requests=[ECHO], rate=500, calls=200)
+        found = run(Plan(address=address, groups=[group], seconds=30, warm_up_s=0.2)).group("g")
+    assert sum(tiny.calls.values()) == found.sent == found.total()["ok"] == 200
     assert 0 < found.measured()["ok"] < found.sent
 
 

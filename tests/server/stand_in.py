@@ -12,7 +12,7 @@ from faircall.server.supervisor.roles import Duty
 from faircall.shm import doorbells
 from faircall.shm.states import Life, Phase
 
-PATIENCE_S = 30.0
+from ..daemon import PATIENCE_S
 
 
 def until(condition: Callable[[], Any], what: str = "") -> Any:

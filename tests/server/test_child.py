@@ -26,7 +26,8 @@ from faircall.server.supervisor.child import (
     run_child,
 )
 
-PATIENCE_S = 30.0
+from ..daemon import PATIENCE_S
+
 _PR_GET_PDEATHSIG = 2
 LEFT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -37,7 +37,8 @@ def test_a_signal_ends_it_and_nothing_is_left(
     assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
     assert {int(p.name.split("-")[1]) for p in tmp_path.glob("stopped-*")} == handlers
     assert d.log()[-1]["event"] == "stopped"
-    assert not [line for line in d.log() if line["severity"] in ("warning", "error")]
+    told = {line["event"] for line in d.log() if line["severity"] in ("warning", "error")}
+    assert told <= {"woke up late"}, "but for what a machine does that stood still"
 
 
 def test_it_first_leaves_then_drains_then_stops(start: Start) -> None:

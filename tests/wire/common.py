@@ -28,6 +28,7 @@ VALUES = [
     {"a": {"b": [None]}},
 ]
 BIG = 1024 * 1024
+TRIES = 10  # a busy machine may hold calls up, but none makes 8 sleeps shorter than their sum
 
 
 def args(desc="", unix=False, path="/rpc"):
@@ -179,13 +180,14 @@ def sync_suite(
     def par():
         if parallel is None:
             raise NotImplementedError
-        t = time.perf_counter()
-        r = parallel(a.par, 0.2)
-        dt = time.perf_counter() - t
-        eq([float(x) for x in r], [0.2] * a.par)
-        if dt > 0.2 * a.par * 0.8:
-            raise AssertionError(f"{a.par} x sleep(0.2) took {dt:.2f}s: served one after another")
-        return f"{a.par} x 0.2s in {dt:.2f}s"
+        for _ in range(TRIES):
+            t = time.perf_counter()
+            r = parallel(a.par, 0.2)
+            dt = time.perf_counter() - t
+            eq([float(x) for x in r], [0.2] * a.par)
+            if dt <= 0.2 * a.par * 0.8:
+                return f"{a.par} x 0.2s in {dt:.2f}s"
+        raise AssertionError(f"{a.par} x sleep(0.2) took {dt:.2f}s: served one after another")
 
     for w, f in (
         ("values", values),
@@ -272,16 +274,17 @@ async def async_suite(
         return f"{a.seq / (time.perf_counter() - t):.0f} calls/s"
 
     async def par():
-        t = time.perf_counter()
-        if parallel is not None:
-            r = await parallel(a.par, 0.2)
-        else:
-            r = await asyncio.gather(*[call("sleep", 0.2) for _ in range(a.par)])
-        dt = time.perf_counter() - t
-        eq([float(x) for x in r], [0.2] * a.par)
-        if dt > 0.2 * a.par * 0.8:
-            raise AssertionError(f"{a.par} x sleep(0.2) took {dt:.2f}s: served one after another")
-        return f"{a.par} x 0.2s in {dt:.2f}s"
+        for _ in range(TRIES):
+            t = time.perf_counter()
+            if parallel is not None:
+                r = await parallel(a.par, 0.2)
+            else:
+                r = await asyncio.gather(*[call("sleep", 0.2) for _ in range(a.par)])
+            dt = time.perf_counter() - t
+            eq([float(x) for x in r], [0.2] * a.par)
+            if dt <= 0.2 * a.par * 0.8:
+                return f"{a.par} x 0.2s in {dt:.2f}s"
+        raise AssertionError(f"{a.par} x sleep(0.2) took {dt:.2f}s: served one after another")
 
     async def order():
         """Slow first, fast second on one connection: does the fast one overtake or wait (HOL)?"""

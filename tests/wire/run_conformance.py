@@ -3,7 +3,7 @@
 
   run_conformance.py --host 127.0.0.1 --port 18545 --transports ndjson,clen,http [--path /rpc]
                      [--id PREFIX] [--level must] [--json out.json] [--heavy]
---heavy also runs the 16..128 MiB cases.
+--heavy also runs the 16..128 MiB cases; --patience multiplies what an answer or a close may take.
 Prints every case that is not as expected; exit status 0 if no 'must' case failed.
 """
 
@@ -38,6 +38,7 @@ ap.add_argument("--level", default="")
 ap.add_argument("--json")
 ap.add_argument("--heavy", action="store_true")
 ap.add_argument("--timeout", type=float, default=6)
+ap.add_argument("--patience", type=float, default=1)
 ap.add_argument("-q", action="store_true")
 a = ap.parse_args()
 TR = a.transports.split(",")
@@ -257,12 +258,12 @@ def short(x):
 
 
 def alive():
-    """echo on a fresh connection within 2 s, in the first transport"""
+    """echo on a fresh connection within 2 s, or --patience times that, in the first transport"""
     t = TR[0]
     try:
         s = connect()
         b = b'{"jsonrpc":"2.0","method":"echo","params":["alive"],"id":77}'
-        r = Rd(s, 2)
+        r = Rd(s, 2 * a.patience)
         if t == "ndjson":
             s.sendall(b + b"\n")
             m = r.msg_nd()
@@ -280,7 +281,7 @@ def alive():
 
 def run_body(c, t):
     data = case_bytes(c)
-    limit = c.get("max_seconds", a.timeout)
+    limit = c.get("max_seconds", a.timeout) * a.patience
     s = connect()
     r = Rd(s, limit)
     marker = b'{"jsonrpc":"2.0","method":"echo","params":["marker"],"id":"marker-4711"}'
@@ -357,6 +358,8 @@ def run_stream(c, t):
     data = case_bytes(c)
     e = c["expect"]
     wait = c.get("wait", c.get("max_seconds", a.timeout))
+    if "closed_or_error" in e or "wait" not in c:
+        wait *= a.patience
     s = connect()
     r = Rd(s, wait)
     if "idle" in e:
@@ -441,7 +444,7 @@ def run_http(c):
             .replace(b"localhost/rpc", b"localhost" + a.path.encode())
         )
     s = connect()
-    r = Rd(s, c.get("wait", c.get("max_seconds", a.timeout)))
+    r = Rd(s, c.get("wait", c.get("max_seconds", a.timeout)) * a.patience)
     got, okc = [], True
     try:
         if c.get("wait_100"):
@@ -477,7 +480,7 @@ def run_http(c):
                 okc = False
                 got.append("has " + e["no_header"])
         if okc and c.get("closes") and "closed" not in got:
-            r.end = time.time() + 3
+            r.end = time.time() + 3 * a.patience
             try:
                 while r.fill():
                     if re.search(rb"HTTP/1\.[01] 200", r.b):
@@ -536,8 +539,8 @@ for c in doc["cases"]:
         except ConnectionRefusedError:
             okc, got = False, "connection refused"
         dt = time.time() - t0
-        if okc and "max_seconds" in c and dt > c["max_seconds"]:
-            okc, got = False, f"took {dt:.1f}s, limit {c['max_seconds']}s"
+        if okc and "max_seconds" in c and dt > c["max_seconds"] * a.patience:
+            okc, got = False, f"took {dt:.1f}s, limit {c['max_seconds'] * a.patience}s"
         if not alive():
             time.sleep(1)
             if not alive():
