@@ -4,9 +4,10 @@ To let a processor fall idle and to wake it takes as long as a short call: where
 the other on one connection, half of the time went into waking their handler.
 
 Whether to look is told by the last gaps between a handler's having nothing to do and being rung: a
-*score* goes up with each whose end a look would have seen, and goes down, by more, with each that
-was longer. So nobody looks where calls come at random and far apart. Each look offers the processor
-to whoever else wants it; what is seen too late for that reason counts as not seen.
+*score* goes up with each whose end a look would have seen, and down by many with each that was
+longer. Where calls come by chance, nearly every row of short gaps ends too soon for a look. Of a
+long row, one gap may be longer, but not two. Each look offers the processor to whoever else wants
+it; what is seen too late for that reason counts as not seen.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-ENOUGH = 3  # the least score with which it looks
-MOST = 8
-MISS = 2  # by so much the score goes down, but not below 0
+ENOUGH = 4  # the least score with which it looks
+MISS = 12  # by so much the score goes down, but not below 0
+MOST = MISS + ENOUGH
 SLEPT = 2  # times the limit: a gap that was slept through is longer, by the wake-up
 
 
@@ -45,7 +46,7 @@ class IdleWatch:
                 return True
             os.sched_yield()
             now_ns = clock()
-        self._score -= MISS
+        self._score = max(0, self._score - MISS)
         return False
 
     def slept(self) -> None:
