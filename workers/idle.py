@@ -48,9 +48,10 @@ class Idle:
         The idle bit stays until the bell rings: so there is no need to claim again for every
         backstop, only for what nobody rang for.
         """
-        sleep_ms = self._sleep_ms()
-        self._watch.begin()
-        if sleep_ms == BACKSTOP_MS and self._is_first() and self._watch.sees(self._is_rung):
+        watch, sleep_ms = self._watch, self._sleep_ms()
+        watch.begin()
+        may_watch = watch.is_worth_it and sleep_ms == BACKSTOP_MS and self._is_first()
+        if may_watch and watch.sees(self._is_rung):
             return
         while not self._poll.poll(sleep_ms):
             self._q[self._beat] = self._clock()
@@ -59,7 +60,7 @@ class Idle:
             sleep_ms = self._sleep_ms()
         doorbells.clear(self._bell)
         if self._is_rung():
-            self._watch.slept()
+            watch.slept()
 
     def is_to_end(self) -> bool:
         """Whether this process is to claim no more."""

@@ -4,10 +4,10 @@ To let a processor fall idle and to wake it takes as long as a short call: where
 the other on one connection, half of the time went into waking their handler.
 
 Whether to look is told by the last gaps between a handler's having nothing to do and being rung: a
-*score* goes up with each whose end a look would have seen, and down by many with each that was
-longer. Where calls come by chance, nearly every row of short gaps ends too soon for a look. Of a
-long row, one gap may be longer, but not two. Each look offers the processor to whoever else wants
-it; what is seen too late for that reason counts as not seen.
+*score* goes up with each whose end a look would have seen, and down with each that was longer; by
+far the most if it was looked for in vain. So calls that come by chance are seldom looked for, and
+of a long row one gap may be longer. Each look offers the processor to whoever else wants it; what
+is seen too late for that reason counts as not seen.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import os
 from collections.abc import Callable
 
 ENOUGH = 4  # the least score with which it looks
-MISS = 12  # by so much the score goes down, but not below 0
-MOST = MISS + ENOUGH
+LONG = 2  # by so much the score goes down for a long gap, but not below 0
+VAIN = 12  # and for a look in vain
+MOST = VAIN + ENOUGH
 SLEPT = 2  # times the limit: a gap that was slept through is longer, by the wake-up
 
 
@@ -34,10 +35,13 @@ class IdleWatch:
         """There is nothing to do from now on."""
         self._since_ns = self._clock()
 
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether something is to be expected within the limit."""
+        return self._score >= ENOUGH
+
     def sees(self, look: Callable[[], bool]) -> bool:
-        """Whether `look()` came true in time; False at once if that is not to be expected."""
-        if self._score < ENOUGH:
-            return False
+        """Whether `look()` came true in time."""
         clock, now_ns = self._clock, self._since_ns
         until_ns = now_ns + self._limit_ns
         while now_ns < until_ns:
@@ -46,7 +50,7 @@ class IdleWatch:
                 return True
             os.sched_yield()
             now_ns = clock()
-        self._score = max(0, self._score - MISS)
+        self._score = max(0, self._score - VAIN)
         return False
 
     def slept(self) -> None:
@@ -54,4 +58,4 @@ class IdleWatch:
         if self._clock() - self._since_ns < SLEPT * self._limit_ns:
             self._score = min(MOST, self._score + 1)
         else:
-            self._score = max(0, self._score - MISS)
+            self._score = max(0, self._score - LONG)

@@ -6,11 +6,11 @@ import os
 
 import pytest
 
-from faircall.workers.idle_watch import ENOUGH, MISS, MOST, SLEPT, IdleWatch
+from faircall.workers.idle_watch import ENOUGH, LONG, MOST, SLEPT, VAIN, IdleWatch
 
 LIMIT_NS = 100
 LOOK_NS = 10
-SHORT, LONG = SLEPT * LIMIT_NS - 1, SLEPT * LIMIT_NS
+SHORT_NS, LONG_NS = SLEPT * LIMIT_NS - 1, SLEPT * LIMIT_NS
 
 
 class Gaps:
@@ -30,7 +30,7 @@ class Gaps:
         """Whether something is seen that comes with the n-th look (0: never)."""
         self.looks, self.true_at = 0, true_at
         self.watch.begin()
-        return self.watch.sees(self.look)
+        return self.watch.is_worth_it and self.watch.sees(self.look)
 
     def sleep(self, *gaps_ns: int) -> None:
         """It was rung after each of these, without having looked."""
@@ -52,44 +52,49 @@ def gaps() -> Gaps:
 def test_it_looks_after_some_short_gaps_and_not_before(gaps: Gaps) -> None:
     for _ in range(ENOUGH):
         assert not gaps.looks_at_all()
-        gaps.sleep(SHORT)
+        gaps.sleep(SHORT_NS)
     assert gaps.looks_at_all()
 
 
 def test_it_sees_what_comes_in_time(gaps: Gaps) -> None:
-    gaps.sleep(*[SHORT] * ENOUGH)
+    gaps.sleep(*[SHORT_NS] * ENOUGH)
     assert gaps.sees(7)
     assert gaps.looks == 7
 
 
 def test_it_gives_up_when_the_time_is_over(gaps: Gaps) -> None:
-    gaps.sleep(*[SHORT] * ENOUGH)
+    gaps.sleep(*[SHORT_NS] * ENOUGH)
     assert not gaps.sees(LIMIT_NS // LOOK_NS + 1)
     assert gaps.looks == LIMIT_NS // LOOK_NS
 
 
 def test_long_gaps_are_none_that_it_looks_for(gaps: Gaps) -> None:
-    gaps.sleep(*[LONG] * 2 * ENOUGH)
+    gaps.sleep(*[LONG_NS] * 2 * ENOUGH)
     assert not gaps.looks_at_all()
 
 
 def test_one_that_comes_now_and_then_after_a_short_gap_is_not_looked_for(gaps: Gaps) -> None:
-    gaps.sleep(*[SHORT, SHORT, LONG] * 100)
+    gaps.sleep(*[*[SHORT_NS] * LONG, LONG_NS] * 100)
     assert not gaps.looks_at_all()
 
 
+def test_a_longer_gap_now_and_then_does_not_keep_it_from_looking(gaps: Gaps) -> None:
+    gaps.sleep(*[*[SHORT_NS] * (LONG + 1), LONG_NS] * ENOUGH)
+    assert gaps.looks_at_all()
+
+
 def test_of_a_long_row_one_gap_may_be_longer_but_not_two(gaps: Gaps) -> None:
-    gaps.sleep(*[SHORT] * 10 * MOST)
+    gaps.sleep(*[SHORT_NS] * 10 * MOST)
     assert [gaps.looks_at_all() for _ in range(4)] == [True, True, False, False]
-    gaps.sleep(*[SHORT] * ENOUGH)
+    gaps.sleep(*[SHORT_NS] * ENOUGH)
     assert [gaps.looks_at_all() for _ in range(4)] == [True, False, False, False]
 
 
 def test_what_it_saw_makes_good_what_it_looked_for_in_vain(gaps: Gaps) -> None:
-    gaps.sleep(*[SHORT] * MOST)
+    gaps.sleep(*[SHORT_NS] * MOST)
     for _ in range(20):
         assert not gaps.sees()
-        assert all(gaps.sees(1) for _ in range(MISS))
+        assert all(gaps.sees(1) for _ in range(VAIN))
 
 
 def test_each_look_lets_others_have_the_processor(
@@ -102,7 +107,7 @@ def test_each_look_lets_others_have_the_processor(
         gaps.now_ns += LIMIT_NS
 
     monkeypatch.setattr(os, "sched_yield", others_take_it)
-    gaps.sleep(*[SHORT] * ENOUGH)
+    gaps.sleep(*[SHORT_NS] * ENOUGH)
     assert not gaps.sees(2)
     assert yielded == [1]
 
