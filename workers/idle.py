@@ -6,8 +6,8 @@ before the bell rings: a watch is nothing else. Nobody is told which handler wat
 killed meanwhile was, to all others, one that slept. The bell is rung all the same, and ends the
 next sleep, once, for a claim that finds nothing.
 
-Of the handlers that idle, the first is rung. So it is the only one to watch: no second one of its
-group keeps a processor busy in vain.
+It watches only where calls come one at a time: since it idled last, one call has come in all, which
+it has run. Where there are more, who sleeps finds several at once, which costs less for each.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import select
 from collections.abc import Callable
 
 from ..shm import doorbells
-from ..shm.layout import Geometry
 from ..shm.shared import Shared
 from ..shm.states import Phase
 from .idle_watch import IdleWatch
@@ -35,8 +34,8 @@ class Idle:
         self._claims, self._next_open = table.claims, table.held.next_open_word
         self._beat, self._leaving = row.word("beat_ns"), row.word("leaving")
         self._bit_word, self._bit = table.idle_word + (number >> 6), 1 << (number & 63)
-        before = table.bits_of(range(_places(shared.geometry, number).start, number))
-        self._before = [(table.idle_word + word, bits) for word, bits in enumerate(before) if bits]
+        self._seq_word = table.seq_word
+        self._seq = self._q[self._seq_word]
         self._watch = IdleWatch(watch_ns, clock)
         self._bell = shared.doorbells.handlers[number]
         self._poll = select.poll()
@@ -50,8 +49,8 @@ class Idle:
         """
         watch, sleep_ms = self._watch, self._sleep_ms()
         watch.begin()
-        may_watch = watch.is_worth_it and sleep_ms == BACKSTOP_MS and self._is_first()
-        if may_watch and watch.sees(self._is_rung):
+        is_alone, is_held_up = self._came() == 1, sleep_ms < BACKSTOP_MS
+        if is_alone and not is_held_up and watch.is_worth_it and watch.sees(self._is_rung):
             return
         while not self._poll.poll(sleep_ms):
             self._q[self._beat] = self._clock()
@@ -66,10 +65,10 @@ class Idle:
         """Whether this process is to claim no more."""
         return bool(self._q[self._leaving]) or self._phase.reached(Phase.STOPPED)
 
-    def _is_first(self) -> bool:
-        """Whether the next call of the group is this handler's."""
-        q = self._q
-        return not any(q[word] & bits for word, bits in self._before)
+    def _came(self) -> int:
+        """How many calls have come since it was asked last, for any handler."""
+        before, self._seq = self._seq, self._q[self._seq_word]
+        return self._seq - before
 
     def _is_rung(self) -> bool:
         return not self._q[self._bit_word] & self._bit
@@ -83,10 +82,3 @@ class Idle:
         if not opens_ns:
             return BACKSTOP_MS
         return min(BACKSTOP_MS, max(0.0, (opens_ns - self._clock()) / 1e6))
-
-
-def _places(geometry: Geometry, number: int) -> range:
-    """Those of the handlers from which one is chosen to be rung, handler `number` among them."""
-    group = geometry.group_of(number)
-    is_express = geometry.is_express(number)
-    return geometry.express_of(group) if is_express else geometry.ordinary_of(group)

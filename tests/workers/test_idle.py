@@ -1,4 +1,4 @@
-"""Which handler watches for the next call, what ends that, and what a death in it leaves."""
+"""When a handler watches for the next call, what ends that, and what a death in it leaves."""
 
 from __future__ import annotations
 
@@ -97,24 +97,14 @@ def test_who_was_rung_for_nothing_has_not_been_called(
     assert [sleeps_of(desk, 0) for _ in range(2 * ENOUGH)] == [1] * 2 * ENOUGH
 
 
-def test_only_the_one_that_would_be_rung_watches(
+def test_nobody_watches_where_calls_come_beside_each_other(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in (1, 0):
-        make_busy(desk, number)
-    looks: list[int] = []
-
-    def time_goes_on() -> None:
-        looks.append(desk.now_ns)
-        desk.now_ns += WATCH_NS
-
-    while_it_looks(monkeypatch, time_goes_on)
-    assert desk.work(0) == 0
-    assert sleeps_of(desk, 1) == 1
-    assert looks == []
-    desk.q[desk.table.idle_word] &= ~1  # the other one is rung
-    assert sleeps_of(desk, 1) == 1
-    assert len(looks) == 1
+    make_busy(desk)
+    while_it_looks(monkeypatch, lambda: pytest.fail("it watches"))
+    desk.put("pause")  # one more than it has run
+    assert desk.work(1) == 1
+    assert sleeps_of(desk, 0) == 1
 
 
 def test_nobody_watches_while_a_limiter_is_about_to_open(
