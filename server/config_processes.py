@@ -53,6 +53,15 @@ class Handlers:
         unit="us",
         live=True,
     )
+    watch_us: int = integer(
+        200,
+        "Longest time for which a handler that has nothing to do watches for the next call, instead"
+        " of going to sleep, while calls come at intervals as short as that (not with only one"
+        " processor); 0: none.",
+        0,
+        10_000,
+        unit="us",
+    )
     startup_timeout_s: int = integer(
         300,
         "Time for importing the service and for its start hooks.",

@@ -5,6 +5,7 @@ The protocol of every loop that sleeps, and why no wake-up is lost:
     a handler: clear its bell, claim (which, finding nothing, sets its idle bit under the queue
     lock), then wait. A reader that enqueues takes the idle bit under the same lock and rings
     afterwards: it either enqueued before the claim, which then found the call, or it sees the bit.
+    (Who looks at its own bit before it waits may be back before the bell rings: `workers.idle`.)
 
     a reader: clear its bell, store `sleeping`, collect (under its answer lock), then wait. A
     handler that publishes takes the same lock and looks at `sleeping` afterwards. The word says up

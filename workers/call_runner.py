@@ -56,6 +56,7 @@ class HandlerLimits:
     costs: CostRules = _COUNTED
     slow_rpc: bool = False
     slow_rpc_threshold_ms: int = 0
+    watch_ns: int = 0
 
 
 class CallRunner:

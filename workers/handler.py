@@ -11,7 +11,6 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import select
 import time
 from collections.abc import Callable
 
@@ -23,10 +22,11 @@ from ..shm.pages import ANSWER
 from ..shm.rings import SLOT_WORDS
 from ..shm.shared import Shared
 from ..shm.slot_limiters import CLOSER, W_BUDGET, W_LIMITERS
-from ..shm.states import GENERATION_SHIFT, GENERATIONS, Phase, Status, answer_word
+from ..shm.states import GENERATION_SHIFT, GENERATIONS, Status, answer_word
 from .call_runner import CallRunner, HandlerLimits
 from .context import DEFAULT_GROUP, Call, Worker
 from .costs import call_costs
+from .idle import Idle
 from .joint_runs import JointRuns
 from .log_level import LogLevel
 from .nested import Nested
@@ -37,7 +37,6 @@ __all__ = ["Handler", "HandlerLimits", "run_handler"]
 
 log = logging.getLogger("faircall.handler")
 
-BACKSTOP_MS = 200  # longest sleep: a wake-up that was lost with its ringer costs no more
 CLAIM_AT_MOST = 32  # calls of one claim
 
 _S = {name: word_of(SLOT, name) for name in SLOT.names or ()}
@@ -49,7 +48,7 @@ _ERROR = int(Status.ERROR)
 
 
 class Handler:
-    """`do_work` moves calls, `idle` waits for the bell; `run` repeats them until the end."""
+    """`do_work` moves calls, `idle.wait` waits for some; `run` repeats them until the end."""
 
     def __init__(
         self,
@@ -73,7 +72,6 @@ class Handler:
         self._row = row = shared.row("handler", number)
         self._beat, self._current = row.word("beat_ns"), row.word("current")
         self._current_deadline = row.word("current_deadline_ns")
-        self._leaving = row.word("leaving")
         self._figures = CallFigures(
             shared.segment, shared.columns, shared.histograms, number, row.index
         )
@@ -91,11 +89,9 @@ class Handler:
         self._ended: list[int] = []  # slots that have something to be settled, and what they used
         self._used: list[tuple[int, int, bool]] = []
         self._sleeping = [shared.row("reader", reader).word("sleeping") for reader in readers]
-        self._bell = shared.doorbells.handlers[number]
+        self.idle = Idle(shared, number, limits.watch_ns, clock)
         self._joint_runs = JointRuns(self, row, clock)
         self._log_level = LogLevel(shared)
-        self._poll = select.poll()
-        self._poll.register(self._bell, select.POLLIN)
 
     def start(self) -> None:
         """Run the start hooks and make the methods known to the readers."""
@@ -115,9 +111,9 @@ class Handler:
 
     def run(self) -> None:
         """Until the supervisor says STOPPED, or has a successor for this process."""
-        while not self._is_to_end():
+        while not self.idle.is_to_end():
             if not self.do_work():
-                self.idle()
+                self.idle.wait()
             self._log_level.follow()
         if wake := self._table.leave(self.number):
             self.shared.doorbells.ring_handlers(wake)
@@ -165,31 +161,6 @@ class Handler:
         away.clear()
         self._publish()
         return count
-
-    def idle(self) -> None:
-        """Wait for the bell, or until a look without any lock finds something to do.
-
-        The claim that found nothing has set the idle bit, which stays until the bell rings: so
-        there is no need to claim again for every backstop, only for what nobody rang for.
-        """
-        while not self._poll.poll(self._sleep_ms()):
-            self._q[self._beat] = self._clock()
-            if self._something_waits() or self._is_to_end():
-                return
-        doorbells.clear(self._bell)
-
-    def _is_to_end(self) -> bool:
-        return bool(self._q[self._leaving]) or self.shared.phase.reached(Phase.STOPPED)
-
-    def _something_waits(self) -> bool:
-        opens_ns = self._q[self._table.held.next_open_word]
-        return self._claims.waits() or 0 < opens_ns <= self._clock()
-
-    def _sleep_ms(self) -> float:
-        opens_ns = self._q[self._table.held.next_open_word]
-        if not opens_ns:
-            return BACKSTOP_MS
-        return min(BACKSTOP_MS, max(0.0, (opens_ns - self._clock()) / 1e6))
 
     # -- one call --------------------------------------------------------------------------------
 

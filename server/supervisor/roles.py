@@ -19,6 +19,7 @@ from ...workers.errors import ServiceError
 from ..costs import cost_rules
 from ..groups import groups_of, problem_with
 from ..port import Port
+from ..settings import processors
 from ..settings.environment_table import filled
 from .child import CRASHED
 from .children import FAILED, READY, Child
@@ -183,12 +184,18 @@ def _handler(duty: Duty, target: str) -> int:
             costs=cost_rules(duty.port.ipc),
             slow_rpc=logged.slow_rpc,
             slow_rpc_threshold_ms=logged.slow_rpc_threshold_ms,
+            watch_ns=_watch_ns(duty.port.settings.handlers.watch_us),
         ),
         duty.report,
         duty.generation,
         duty.seat,
         group.name,
     )
+
+
+def _watch_ns(watch_us: int) -> int:
+    """Only with a second processor can a call come while its handler watches for it."""
+    return watch_us * 1000 if processors.available().count > 1 else 0
 
 
 def be_killed_first(path: str = "/proc/self/oom_score_adj") -> None:

@@ -14,7 +14,8 @@ from faircall.shm.columns import Counter
 from faircall.shm.expected import adjusted
 from faircall.shm.states import Life, Phase, Status
 from faircall.workers.context import Worker, current_call
-from faircall.workers.handler import BACKSTOP_MS, HandlerLimits, run_handler
+from faircall.workers.handler import HandlerLimits, run_handler
+from faircall.workers.idle import BACKSTOP_MS
 from faircall.workers.service import Service
 
 from .handler_desk import MS, Desk, Methods
@@ -178,20 +179,20 @@ def test_at_its_start_readers_learn_what_it_serves(desk: Desk, methods: Methods)
 
 def test_the_bell_ends_its_sleep(desk: Desk) -> None:
     desk.shared.doorbells.ring_handlers(1)
-    desk.handlers[0].idle()
+    desk.handlers[0].idle.wait()
     assert not select.select([desk.shared.doorbells.handlers[0]], [], [], 0)[0]
 
 
 def test_it_sleeps_until_a_held_call_may_go_on(desk: Desk) -> None:
     handler, word = desk.handlers[0], desk.table.held.next_open_word
-    assert handler._sleep_ms() == BACKSTOP_MS
+    assert handler.idle._sleep_ms() == BACKSTOP_MS
     for opens_ns, sleep_ms in (
         (desk.now_ns + 7 * MS, 7),
         (desk.now_ns - 1, 0),
         (1 << 62, BACKSTOP_MS),
     ):
         desk.q[word] = opens_ns
-        assert handler._sleep_ms() == sleep_ms
+        assert handler.idle._sleep_ms() == sleep_ms
 
 
 class SilentBell:
@@ -213,8 +214,8 @@ def test_a_call_that_nobody_rang_for_ends_the_sleep(desk: Desk) -> None:
     """Its ringer died: the look at every backstop finds it, and finds nothing before."""
     handler, bell = desk.handlers[0], SilentBell(desk)
     assert handler.do_work() == 0
-    handler._poll = bell  # type: ignore[assignment]
-    handler.idle()
+    handler.idle._poll = bell  # type: ignore[assignment]
+    handler.idle.wait()
     assert bell.waits == 3
 
 
