@@ -9,7 +9,7 @@ from .config_limits import DAY_MS, HOUR_MS
 from .settings import derived
 from .settings.bind_address import BindAddress
 from .settings.declaration import Derived, integer, ms, setting
-from .settings.kinds import NUMBER, choice
+from .settings.kinds import FLAG, NUMBER, choice
 from .settings.lists import NAMES
 from .settings.places import ADDRESSES
 
@@ -94,6 +94,14 @@ class Handlers:
         " inherits it.",
         0,
         19,
+    )
+    batch: bool = setting(
+        FLAG,
+        True,
+        "Whether handlers, but for express ones, ask the kernel to treat them as batch work"
+        " (SCHED_BATCH): one that is woken takes a processor that is free, or waits for its turn,"
+        " and interrupts neither readers nor clients on this machine. `false` is for a machine"
+        " whose processors others keep busy. What the service starts inherits it.",
     )
     blas_threads: int = integer(
         Derived("processors divided by handlers, at least 1", derived.blas_threads),

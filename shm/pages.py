@@ -55,7 +55,7 @@ class PagePool:
     def __init__(self, segment: Segment) -> None:
         g, layout = segment.geometry, segment.layout
         self._q = segment.q
-        self._bytes = segment.bytes
+        self._bytes, self._memory = segment.bytes, segment.memory
         self._slots = layout.slots // WORD
         self._states = segment.words(layout.slots, g.calls * _SLOT_WORDS)[::_SLOT_WORDS]
         small = _PageClass(segment, layout.small_words, layout.small_stack, g.small_pages, 0)
@@ -146,6 +146,11 @@ class PagePool:
             self._bytes[start : start + part] = view[done : done + part]
             done += part
 
+    def write_small(self, place: int, body: bytes) -> None:
+        """The same for a body that one page of 4 KiB holds, from its beginning."""
+        at = self._small_base + (place - 1) * SMALL_PAGE
+        self._bytes[at : at + len(body)] = body
+
     def write_beside(self, request: int, body: bytes) -> int:
         """Copy `body` behind a request (`length << 32 | place`) in its only page: its place; 0 if
         it does not fit there."""
@@ -163,7 +168,7 @@ class PagePool:
         first, offset = (place & 0xFFFF_FFFF) - 1, place >> 32
         if first < self._small_count and offset + length <= SMALL_PAGE:
             at = self._small_base + first * SMALL_PAGE + offset
-            return self._bytes[at : at + length].tobytes()
+            return self._memory[at : at + length]
         body, done = bytearray(length), 0
         for start, part in self._parts(first, offset, length):
             body[done : done + part] = self._bytes[start : start + part]

@@ -12,7 +12,7 @@ import itertools
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -43,6 +43,8 @@ _WITH_META = states.WITH_META << states.FLAGS_SHIFT
 _MAX_NAMES = 10_000  # of users that are remembered
 _COUNTED = CostRules()
 _Answers = TypeVar("_Answers")
+_What = TypeVar("_What")
+_Given = TypeVar("_Given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,6 @@ class CallRunner:
         self.call = Call()
         self.timed = not limits.costs.counts_on_arrival
         self._item_cost = int(limits.costs.counts)
-        self._invoke = functools.partial(
-            invoke, service, log_traceback=self._log_traceback, too_late=self._too_late
-        )
 
     def run(self, own: int, token: int, deadline_ns: int) -> tuple[int, bytes]:
         """Run the call whose slot's words begin at `own`, and whose state word is `token`."""
@@ -121,15 +120,13 @@ class CallRunner:
             chain=tuple(dict.fromkeys(server for call in calls for server in call.chain)),
             calls=calls,
         )
-        answers = self._user_code(
-            together,
+        run = functools.partial(
             invoke_together,
-            self._service.methods[together.method],
-            read,
             interceptors=self._service.interceptors,
             log_traceback=self._log_traceback,
             too_late=self._too_late,
         )
+        answers = self._user_code(together, run, self._service.methods[together.method], read)
         together.share_phases()
         silent = [self._q[own + _CALL] & _NOTIFICATION for own, _, _ in members]
         return [
@@ -157,15 +154,24 @@ class CallRunner:
             body = _take_meta(call, body)
         return call, body
 
+    def _invoke(self, method: str, params: bytes) -> Answer:
+        return invoke(
+            self._service,
+            method,
+            params,
+            log_traceback=self._log_traceback,
+            too_late=self._too_late,
+        )
+
     def _user_code(
-        self, call: Call, code: Callable[..., _Answers], *arguments: Any, **named: Any
+        self, call: Call, code: Callable[[_What, _Given], _Answers], what: _What, given: _Given
     ) -> _Answers:
         """With garbage collection, and without any lock."""
         context.enter(call)
         began_ns = self._clock() if self.timed else 0
         gc.enable()
         try:
-            return code(*arguments, **named)
+            return code(what, given)
         finally:
             gc.disable()
             context.leave()

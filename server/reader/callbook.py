@@ -84,7 +84,10 @@ class CallBook:
             if not place:
                 self._free.append(slot)
                 return -1
-        self.pages.write(place, body)
+        if length <= SMALL_PAGE:
+            self.pages.write_small(place, body)
+        else:
+            self.pages.write(place, body)
         q, own, deadline_ns = self._q, self._slot0 + slot * SLOT_WORDS, pending.deadline_ns
         q[own + _IDENTITY] = identity
         q[own + _PRINCIPAL] = principal

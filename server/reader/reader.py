@@ -7,7 +7,6 @@ A pass: what epoll says -> a turn for each connection with calls, by caller in t
 
 from __future__ import annotations
 
-import functools
 import gc
 import socket
 import time
@@ -291,9 +290,6 @@ class Reader:
 
 
 def _decoder(limits: AdmissionLimits) -> Callable[[bytes], Decoded]:
-    return functools.partial(
-        decode,
-        max_batch=limits.max_batch,
-        max_depth=limits.max_depth,
-        max_id_bytes=limits.max_id_bytes,
-    )
+    """A `partial` would make a dictionary of its keywords at each message."""
+    most, depth, id_bytes = limits.max_batch, limits.max_depth, limits.max_id_bytes
+    return lambda message: decode(message, max_batch=most, max_depth=depth, max_id_bytes=id_bytes)

@@ -128,7 +128,9 @@ class Staging:
             self._enqueuer.silent = True
         timeout_ns, limits = q[method + _TIMEOUT], self.limits
         if timeout_ms is None:
-            timeout_ns = min(timeout_ns or limits.default_timeout_ns, limits.max_timeout_ns)
+            timeout_ns = timeout_ns or limits.default_timeout_ns
+            if timeout_ns > limits.max_timeout_ns:
+                timeout_ns = limits.max_timeout_ns
         else:
             timeout_ns = self._asked_ns(timeout_ms, timeout_ns)
         pending.deadline_ns = deadline_ns = now_ns + timeout_ns

@@ -25,7 +25,7 @@ from .child import CRASHED
 from .children import FAILED, READY, Child
 from .failures import CANNOT_START, CannotStart, one_line, place_of
 from .stacks import StackFile
-from .time_slice import ask_for_slice
+from .time_slice import ask_for_slice, be_batch
 
 log = logging.getLogger("faircall.supervisor")
 
@@ -169,6 +169,8 @@ def _handler(duty: Duty, target: str) -> int:
         ask_for_slice(duty.port.settings.server.slice_us)
     else:
         os.nice(duty.port.settings.handlers.niceness)
+        if duty.port.settings.handlers.batch:
+            be_batch()
     reseed(sys.modules)
     if duty.stacks:
         duty.stacks.enable()
