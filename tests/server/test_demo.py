@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -165,6 +167,23 @@ def test_what_was_due_while_warming_up_is_not_counted(peer: Peer) -> None:
     measured = load.run(warm_up_s, warm_up_s)
     load.close()
     assert len(peer.light_ids) == 2 * HELD
+    assert len(measured.light_ns) == HELD
+
+
+def test_who_was_stopped_while_it_measured_blames_no_server(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load, began_ns = Load("127.0.0.1", peer.port), time.monotonic_ns()
+    stopped_ns = 2 * demo_load.LAST_ANSWERS_NS
+
+    def monotonic_ns() -> int:
+        """It stands still before the last light call is due, without which none is answered."""
+        now_ns = time.monotonic_ns()
+        return now_ns + stopped_ns if now_ns - began_ns > LIGHT_EVERY_NS else now_ns
+
+    monkeypatch.setattr(demo_load, "time", SimpleNamespace(monotonic_ns=monotonic_ns))
+    measured = load.run(HELD * LIGHT_EVERY_NS / 1e9, warm_up_s=0)
+    load.close()
     assert len(measured.light_ns) == HELD
 
 
