@@ -121,13 +121,13 @@ class Sweep:
 
     def _sweep(self, now_ns: int, due: int) -> None:
         self._q[self._swept] = self._last_ns() + due * self._period_ns
-        self._columns.add(self._index, Counter.SWEEPS)
-        self._columns.add(self._index, Counter.SWEEPS_MISSED, due - 1)
         costs, calls = self._fold(), self._own.count(swept=True)
         if self._decides:
             self._publish(costs)
         elif self._is_own:
             self._own.publish(costs, calls, self._service_rows())
+        self._columns.add(self._index, Counter.SWEEPS)  # <- costs and levels are those of this one
+        self._columns.add(self._index, Counter.SWEEPS_MISSED, due - 1)
         self._responses.fold()
         self._eviction.tick(now_ns, keep=self._history.counts > 0)
         self._watching.choose(costs)

@@ -38,8 +38,12 @@ class Swept:
     cost: Mapping[str, int]
 
 
-def state(daemon: Daemon) -> Swept:
-    """What two looks in a row agree on: neither of them fell into a sweep."""
+def state(daemon: Daemon, since: Swept | None = None) -> Swept:
+    """What two looks in a row agree on, and no look into the middle of a sweep.
+
+    The heavy user calls no more: so what is left of its cost `since` tells how many sweeps it has
+    seen, and the count of sweeps goes up when one is complete.
+    """
 
     def look() -> Swept:
         port = daemon.stats()["ports"][0]
@@ -49,19 +53,26 @@ def state(daemon: Daemon) -> Swept:
 
     def agreed() -> Swept | None:
         first = look()
-        return first if look() == first else None
+        return first if look() == first and (since is None or follows(first, since)) else None
 
     found = until(agreed, "two looks that agree")
     assert found is not None
     return found
 
 
-def after_a_sweep(daemon: Daemon, sweeps: int) -> Swept:
-    """The state once there were more than `sweeps`."""
+def follows(found: Swept, since: Swept) -> bool:
+    costs = since.decayed
+    for _ in range(found.sweeps - since.sweeps):
+        costs = one_sweep(costs)
+    return found.decayed.get("heavy", 0) == costs.get("heavy", 0)
+
+
+def after_a_sweep(daemon: Daemon, before: Swept, *, follow: bool = True) -> Swept:
+    """The state once there were more sweeps than `before`."""
 
     def look() -> Swept | None:
-        found = state(daemon)
-        return found if found.sweeps > sweeps else None
+        found = state(daemon, before if follow else None)
+        return found if found.sweeps > before.sweeps else None
 
     found = until(look, "a sweep")
     assert found is not None
@@ -107,11 +118,13 @@ def test_a_user_that_stops_recovers_when_the_arithmetic_says(tmp_path: Path) -> 
         steady.call("faircall.hello", "steady")
         call(heavy, HEAVY_CALLS)
         call(steady, STEADY_CALLS)
-        now, swept, in_time = state(daemon), 0, True
+        now, swept, in_time = after_a_sweep(daemon, state(daemon), follow=False), 0, True
+        call(steady, STEADY_CALLS)
+        now = state(daemon, now)
         expected = sweeps_to_recover(now.decayed)
         while True:
             before, costs = now, dict(now.decayed)
-            now = after_a_sweep(daemon, before.sweeps)
+            now = after_a_sweep(daemon, before)
             for _ in range(now.sweeps - before.sweeps):
                 costs = one_sweep(costs)
             assert now.decayed == {name: cost for name, cost in costs.items() if cost}
@@ -121,7 +134,7 @@ def test_a_user_that_stops_recovers_when_the_arithmetic_says(tmp_path: Path) -> 
             if now.level.get("heavy", 0) == 0:
                 break
             call(steady, STEADY_CALLS)
-            charged = state(daemon)
+            charged = state(daemon, now)
             assert charged.cost["steady"] == before.cost["steady"] + STEADY_CALLS
             in_time &= charged.sweeps == now.sweeps
             now = charged
