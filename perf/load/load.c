@@ -110,7 +110,8 @@ static void *run(void *argument) {
         ns at = now();
         if (!t->cpu_from && at >= measure) t->cpu_from = now_ns(CLOCK_THREAD_CPUTIME_ID);
         if (!t->cpu_to && at >= ends) t->cpu_to = now_ns(CLOCK_THREAD_CPUTIME_ID);
-        if (at - t->looked >= LOOK_NS || at >= ends) idle = look_around(t, at);
+        /* `idle` is as of the last look: what was sent since, the last call perhaps, is in flight. */
+        if (at - t->looked >= LOOK_NS || at >= ends || (idle && all_sent(t))) idle = look_around(t, at);
         if (at >= ends + plan.drain || (idle && (at >= ends || all_sent(t)))) break;
     }
     ns at = now();
