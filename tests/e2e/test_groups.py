@@ -26,6 +26,7 @@ capacity = {CAPACITY}
 env = {{ WHERE = "{{group}}-{{index}}" }}
 [ipc]
 callqueue.max-principal-share = 1.0
+scheduler.priority.levels = 1  # whatever level a sweep gives the caller, the whole queue is its own
 """
 LONG = 300_000  # bytes: above what a reader decodes
 
