@@ -6,6 +6,7 @@
     first-second    256 connections of a user who was never seen before
     costs           callers of cheap, of long, and of locked calls
     minting         a user who takes another name for each call
+    names           memory by how many names were seen: a fresh one for each call
     groups          a flood of a method that has handlers of its own, or that has not
     reload          other settings come into force while 50,000 calls wait
     throughput      calls per second, by those of a FIFO
@@ -28,6 +29,7 @@ SCENARIOS: Mapping[str, Callable[[float], Sequence[Row]]] = {
     "first-second": first_second.rows,
     "costs": costs.rows,
     "minting": minting.rows,
+    "names": minting.memory_rows,
     "groups": groups.rows,
     "reload": reloading.rows,
     "throughput": throughput.rows,
@@ -37,6 +39,7 @@ SECONDS: Mapping[str, float] = {
     "first-second": 3,
     "costs": 12,
     "minting": 15,
+    "names": 180,
     "groups": 80,
     "reload": 8,
     "throughput": 30,

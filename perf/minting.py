@@ -11,6 +11,7 @@ from .generator import Flow
 from .rows import FAIR, Row, loaded, nap, pss_mib
 
 CONNECTIONS = 64
+MEMORY_CONNECTIONS = 32
 KINDS = ("fixed", "minted")
 LIGHT_RATE = 50.0
 SETTLED = 1 / 3
@@ -23,6 +24,37 @@ def rows(seconds: float, connections: int = CONNECTIONS) -> list[Row]:
     return [
         {**row, "p99 ratio": _ratio(row["light p99 ms"], fixed["light p99 ms"])} for row in found
     ]
+
+
+def memory_rows(
+    seconds: float, every_s: float = 15.0, connections: int = MEMORY_CONNECTIONS
+) -> list[Row]:
+    """The memory of all processes by the number of names that were seen; growth from the first row.
+
+    The first look is `every_s` after the start, when every process has warmed up, and the admin
+    process has been asked once for what the looks ask it.
+    """
+    found: list[dict[str, float]] = []
+    flow = Flow(user="heavy", connections=connections, fresh_names=True)
+    with loaded(FAIR, [flow]) as (server, generator):
+
+        def look(elapsed_s: float) -> None:
+            mib, names = pss_mib(server.pid), sum(generator.seen["heavy"].served.values())
+            first = found[0] if found else {"names": names, "PSS MiB": mib}
+            found.append(
+                {
+                    "seconds": round(elapsed_s),
+                    "names": names,
+                    "users known": server.stats()["users"]["unique"],
+                    "PSS MiB": mib,
+                    "names since": names - first["names"],
+                    "growth MiB": mib - first["PSS MiB"],
+                }
+            )
+
+        server.stats()
+        generator.run(seconds, every_s, look)
+    return list(found)
 
 
 def _measured(kind: str, seconds: float, connections: int) -> dict[str, float | str]:

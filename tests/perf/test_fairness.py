@@ -56,6 +56,16 @@ def test_minting() -> None:
     assert_measured(rows, "heavy share", "heavy calls/s", "light p50 ms", "light p99 ms")
 
 
+def test_memory_by_names() -> None:
+    rows = minting.memory_rows(1.5, every_s=0.5, connections=4)
+    names = [int(str(row["names"])) for row in rows]
+    assert names[-1] > 0
+    assert names == sorted(names)
+    assert [row["names since"] for row in rows] == [count - names[0] for count in names]
+    assert rows[0]["growth MiB"] == 0
+    assert_measured(rows, "users known", "PSS MiB")
+
+
 @pytest.mark.stress
 def test_throughput() -> None:
     rows = throughput.rows(0.6)
