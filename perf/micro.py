@@ -1,4 +1,4 @@
-"""What single operations of the shared memory cost in one process, without contention.
+"""What single operations cost in one process, without contention: shared memory, bells, wire.
 
     python -m faircall.perf.micro [--rounds 7] [--only pages]
 
@@ -11,9 +11,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from ..shm import states
 from ..shm.layout import SLOT, Geometry, word_of
@@ -21,24 +19,16 @@ from ..shm.pages import REQUEST
 from ..shm.policy import QueuePolicy
 from ..shm.rings import SLOT_WORDS
 from ..shm.shared import Shared
+from . import micro_wire
+from .measurement import Measurement, best_us
 
 GEOMETRY = Geometry(readers=1, handlers=2, slots=2048, identities=4096)
 POLICY = QueuePolicy(capacities=(2048,) * 4, max_principal=2048)
 USERS = 50
 WAITING = 1000  # calls that a rebuild finds
-ROUND_NS = 30_000_000  # how long a round of one measurement lasts, about
 LARGE_BYTES = 1 << 20
 
 _CALL, _PRINCIPAL = word_of(SLOT, "call"), word_of(SLOT, "principal")
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """`run()` does `count` of what is measured."""
-
-    name: str
-    count: int
-    run: Callable[[], object]
 
 
 class Bench:
@@ -130,25 +120,10 @@ def measurements(bench: Bench) -> Iterator[Measurement]:
     yield Measurement("names: find a known name", 1, bench.known)
     yield Measurement("columns: charge", 1, bench.charge)
     yield Measurement("histograms: a call's wait and service", 1, bench.time)
+    yield from micro_wire.measurements(bench.shared.doorbells)
     bench.offer(WAITING)
     yield Measurement(f"queue: rebuild with {WAITING} calls", 1, bench.rebuild)
     yield Measurement(f"queue: audit with {WAITING} calls", 1, bench.table.recovery.audit)
-
-
-def best_us(measurement: Measurement, rounds: int) -> float:
-    """CPU microseconds per single one, the best of `rounds`."""
-    started = time.thread_time_ns()
-    measurement.run()
-    once_ns = max(1, time.thread_time_ns() - started)
-    times = max(1, ROUND_NS // once_ns)
-    return min(_round_ns(measurement.run, times) for _ in range(rounds)) / measurement.count / 1e3
-
-
-def _round_ns(run: Callable[[], object], times: int) -> float:
-    started = time.thread_time_ns()
-    for _ in range(times):
-        run()
-    return (time.thread_time_ns() - started) / times
 
 
 def main(arguments: list[str] | None = None) -> None:

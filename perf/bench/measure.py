@@ -101,8 +101,9 @@ def loaded(spec: CaseSpec, target: Target, run: Callable[[Tick], Result], tick: 
 
 
 def measure_micro(rounds: int = 3) -> Mapping[str, float]:
-    """CPU time of operations of the shared memory, in us, by what they are."""
-    from ..micro import Bench, best_us, measurements
+    """CPU time of single operations, in us, by what they are."""
+    from ..measurement import best_us
+    from ..micro import Bench, measurements
 
     bench = Bench()
     try:
