@@ -102,8 +102,8 @@ class _Tied:
 
     def attach(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
-        supervisor.watch_host(self._line.fileno(), self._hear)
-        supervisor.watch_host(self._host, supervisor.host_gone)
+        supervisor.host.watch(self._line.fileno(), self._hear)
+        supervisor.host.watch(self._host, supervisor.host.gone)
 
     def _hear(self) -> None:
         assert self._supervisor is not None
@@ -116,6 +116,6 @@ class _Tied:
         for fd in fds:
             with socket.socket(fileno=fd) as connection:
                 if self._connections:
-                    self._supervisor.hand_over(connection)
+                    self._supervisor.host.hand_over(connection)
         if not message:
-            self._supervisor.host_gone()
+            self._supervisor.host.gone()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from . import ending
 from .cancels import Cancels
 from .children import Child
 from .failures import CANNOT_START, CUT_OFF
+from .host import Host
 from .lifecycle import WANTED, ChildState, Event, following
 from .notify import Notifier
 from .orphans import INIT, bury_orphans
@@ -53,7 +53,10 @@ _EVENTS = {signal.SIGTERM: Event.TERM, signal.SIGINT: Event.INT, signal.SIGHUP: 
 
 
 class Supervisor:
-    """`run` serves until the end; `on_ready` is told the addresses once all children are ready."""
+    """`run` serves until the end; `on_ready` is told the addresses once all children are ready.
+
+    `host` is the program that embeds the daemon, if one does: it stops at once when that is gone.
+    """
 
     def __init__(
         self,
@@ -70,6 +73,9 @@ class Supervisor:
         self._notifier = notifier or Notifier()
         self._sources, self._signals = Sources(), SignalQueue()
         self._roster = Roster(ports, bodies, self._sources, self._child_failed)
+        self.host = Host(
+            self._sources, self._roster, ports[0], lambda: self._happen(Event.HOST_GONE)
+        )
         self._watch = Watch(settings)
         self._reloads = Reloads(settings, ports, self._roster, read_again, self._adopt)
         self._roster.refreshed, self._roster.asked = self._reloads.answered, self._reload
@@ -87,7 +93,6 @@ class Supervisor:
         }
         self._entered_ns = 0
         self._because = Event.READY
-        self._host_fds: list[int] = []
         self._quiet = 0  # checks in a row that found nothing in flight
         self._enters = {
             Phase.RUNNING: self._run,
@@ -161,33 +166,6 @@ class Supervisor:
         self._notifier.tick(self._ports, now_ns, running=self.phase == Phase.RUNNING)
         if self.phase == Phase.RUNNING and not self._workers.is_busy:
             self._recycling.tick(now_ns)
-
-    # -- the program that embeds it ----------------------------------------------------------------
-
-    def watch_host(self, fd: int, call: Callable[[], None]) -> None:
-        """Call `call` whenever `fd`, by which the host is known, is readable; before `run`."""
-        self._host_fds.append(fd)
-        self._sources.add(fd, call)
-
-    def host_gone(self) -> None:
-        """Nobody needs this server any more: it stops at once."""
-        for fd in self._host_fds:
-            self._sources.remove(fd)
-        self._host_fds.clear()
-        self._happen(Event.HOST_GONE)
-
-    def hand_over(self, connection: socket.socket) -> None:
-        """A connection for the reader with the fewest, which stays open here; if none has room it
-        ends with its last descriptor."""
-        handoffs = self._ports[0].handoffs
-
-        def count(child: Child) -> int:
-            return int(child.row["connections"]) + handoffs[child.number].pending()
-
-        readers = [child for child, _ in self._roster.living("reader")]
-        for child in sorted(readers, key=count):
-            if handoffs[child.number].send(connection):
-                return
 
     # -- events ----------------------------------------------------------------------------------
 
