@@ -29,11 +29,12 @@ def rebuild_bits(table: CallTable, claimed: Slots) -> None:
     first = table.segment.layout.processes // WORD
     for handler in range(table.geometry.handlers):
         row = first + process_index(table.geometry, "handler", handler) * _ROW_WORDS
-        is_gone, word, bit = q[row + _LEAVING], handler >> 6, 1 << (handler & 63)
-        is_taken = is_gone or q[row + _STATUS] != states.Life.READY or handler in long
-        # A spurious wake harms nobody, a lost one does: of an empty place it would be lost, and of
-        # who has claimed calls, and will claim again before it sleeps.
-        is_awake = is_gone or handler in busy
+        is_absent = q[row + _LEAVING] or q[row + _STATUS] != states.Life.READY
+        is_taken = is_absent or handler in long
+        # A spurious wake harms nobody, a lost one does: of a place that nobody serves, or not yet,
+        # it would be lost, and of who has claimed calls, and will claim again before it sleeps.
+        is_awake = is_absent or handler in busy
+        word, bit = handler >> 6, 1 << (handler & 63)
         idle, taken = table.idle_word + word, table.taken_word + word
         q[idle] = q[idle] & ~bit if is_awake else q[idle] | bit
         q[taken] = q[taken] | bit if is_taken else q[taken] & ~bit

@@ -66,6 +66,12 @@ MUTANTS = [
         "\n",
     ),
     mutant(
+        "a rebuild wakes nobody who is not there yet",
+        "handler_bits.py",
+        "is_awake = is_absent or handler in busy",
+        "is_awake = q[row + _LEAVING] or handler in busy",
+    ),
+    mutant(
         "a handler that died has no time",
         "recovery.py",
         "            table.q[table.taken_word + (handler >> 6)] |= 1 << (handler & 63)\n",

@@ -63,6 +63,10 @@ class World:
         self.handlers = [
             Handler(self.shared, self.ledger, h, self.calls) for h in range(geometry.handlers)
         ]
+        for number in range(geometry.handlers):
+            self.shared.row("handler", number)["status"] = states.Life.READY
+        with self.table.queue_lock:
+            self.table.recovery.rebuild_queue()
         self.dead_readers: set[int] = set()
         self.dead_handlers: set[int] = set()
 

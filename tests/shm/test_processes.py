@@ -31,7 +31,7 @@ def test_a_word_is_read_and_stored_by_its_name(world: World) -> None:
     assert [row[field] for field in PROCESS.names or ()] == list(
         range(1, len(PROCESS.names or ()) + 1)
     )
-    other = ProcessRow(world.shared.segment, 2)
+    other = ProcessRow(world.shared.segment, 1)
     assert [other[field] for field in PROCESS.names or ()] == [0] * len(PROCESS.names or ())
 
 

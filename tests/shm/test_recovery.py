@@ -241,6 +241,20 @@ def test_abandoned_is_done_when_its_handler_is_reaped(world: World) -> None:
     assert world.state(slot) == DONE
 
 
+def test_who_is_not_yet_there_is_not_woken_after_a_death(world: World) -> None:
+    """A wake-up would be lost, and calls that came from a handler would wait for nobody."""
+    world.reader(0).offer([world.call()])
+    world.handler(0).claim()
+    world.table.recovery.reap_handler(1)
+    world.shared.row("handler", 1)["status"] = states.Life.STARTING  # its service is imported
+    assert not world.table.some_idles(0)
+    world.table.recovery.reap_reader(1)
+    assert not world.table.some_idles(0)
+    world.shared.row("handler", 1)["status"] = states.Life.READY
+    assert world.handler(1).claim() == []
+    assert world.table.some_idles(0)
+
+
 def test_a_place_that_is_empty_is_not_woken_after_a_death(world: World) -> None:
     """A wake-up that goes there would be lost."""
     world.shared.row("handler", 1)["leaving"] = 1
