@@ -37,13 +37,13 @@ static int look_around(thread *t, ns at) {
     for (int i = 0; i < t->connections; i++) {
         connection *c = &t->connection[i];
         if (c->stage == CLOSED && at >= c->again && (!started || at < ends)) dial(t, c, at);
+        if (c->flow->rate <= 0) refill(t, c, at); /* before the look, for what it sends is in flight */
         for (int s = 0; s < c->flow->plan->depth; s++) {
             if (c->slot[s].state != IN_FLIGHT || c->stage != OPEN) continue;
             if (plan.timeout && at - c->slot[s].due > plan.timeout)
                 settle(c, s, TIMEOUT, at), c->slot[s].state = GIVEN_UP;
             else idle = 0;
         }
-        if (c->flow->rate <= 0) refill(t, c, at);
         idle &= c->flow->backlog_first == c->flow->backlog_end || c->stage != OPEN;
     }
     return idle;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,17 @@ def test_a_closed_loop_makes_its_calls_under_its_name(
         assert (group.unsent, group.refused, group.lost, group.stray) == (0, 0, 0, 0)
         assert group.latency.count == sum(s.latency.count for s in group.seconds) == calls
         assert 0 < group.latency.quantile(0.5) <= group.latency.largest
+
+
+@pytest.mark.parametrize(("connections", "depth", "calls"), [(1, 1, 1), (2, 2, 4), (4, 1, 5)])
+def test_a_closed_loop_that_starts_late_waits_for_its_last_calls(
+    run: Run, tmp_path: Path, connections: int, depth: int, calls: int
+) -> None:
+    with tiny_server("tcp", tmp_path) as (_, address):
+        late = Group(name="late", requests=[ECHO], starts_s=0.1)
+        group = replace(late, connections=connections, depth=depth, calls=calls)
+        found = run(plan_of(address, group)).group("late")
+    assert (found.sent, found.total()["ok"]) == (calls, calls)
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "http"])
