@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("faircall.admin")
 
+NAMES_KEPT = 64  # users of whom it is known how they called when they were first named
 IDLE_S, LOOK_S, PENDING_S = 0.5, 0.25, 0.1
 ALWAYS = ("rule", "port", "user", "share", "job", "method", "address")
 TOLD = ("rule", "port", "group", *ALWAYS[2:], "starved", "outside")
@@ -52,11 +53,6 @@ class Named:
     address: str = ""
     commands: tuple[str, ...] = ()
 
-    @property
-    def doings(self) -> tuple[str, str, str]:
-        """What the commands are about."""
-        return self.user, self.job, self.method
-
 
 class _OfPort:
     def __init__(self, port: Port, now_ns: int) -> None:
@@ -64,14 +60,18 @@ class _OfPort:
         self.watches = {rule: Watch() for rule in Rule}
         self.named: dict[Rule, Named] = {}
         self.raised = dict.fromkeys(Rule, 0)
+        self.first_calls_per_s: dict[str, float] = {}  # by user; the oldest first
 
-    def as_first_told(self, named: Named) -> Named:
-        """With the commands that stand at another alarm of the same doings, or stood at this one: a
-        limit that is typed is not told anew, lower by what it keeps away."""
-        for told in self.named.values():
-            if told.doings == named.doings:
-                return replace(named, commands=told.commands)
-        return named
+    def with_commands(self, named: Named, calls_per_s: float, socket: str) -> Named:
+        """By the calls that the user made when it was first named since alarms of this port are
+        active: a limit that is typed is not told anew, lower by what it keeps away."""
+        if not named.user:
+            return named
+        if named.user not in self.first_calls_per_s and len(self.first_calls_per_s) >= NAMES_KEPT:
+            self.first_calls_per_s.pop(next(iter(self.first_calls_per_s)))
+        first = self.first_calls_per_s.setdefault(named.user, calls_per_s)
+        about = named.user, named.job, named.method
+        return replace(named, commands=commands_for(*about, first, socket))
 
     @property
     def is_active(self) -> bool:
@@ -142,16 +142,20 @@ class Alarms:
             moment, level = moments[worst], levels[worst][rule]
             change = watch.look(now_ns, level, thresholds)
             if watch.active and level >= 1:
-                named = named_of(moment, rule, thresholds, each.port.settings.admin.socket)
+                named = named_of(moment, rule, thresholds)
                 if named.user or rule not in each.named:
-                    each.named[rule] = each.as_first_told(named)
+                    socket = each.port.settings.admin.socket
+                    each.named[rule] = each.with_commands(named, moment.calls_per_s, socket)
             if change is Change.RAISED:
                 each.raised[rule] += 1
             if change is not None:
                 self._tell(each, rule, change, now_ns, moment)
+        if not each.is_active:
+            each.first_calls_per_s.clear()
 
     def _end(self, each: _OfPort, now_ns: int) -> None:
         """They were turned off."""
+        each.first_calls_per_s.clear()
         for rule, watch in each.watches.items():
             if watch.active:
                 each.watches[rule] = Watch()
@@ -193,8 +197,9 @@ def thresholds_of(settings: AlarmSettings) -> Thresholds:
     )
 
 
-def named_of(moment: Moment, rule: Rule, thresholds: Thresholds, socket: str) -> Named:
-    """The heaviest user, if it takes enough to be a suspect; nobody for want of processors."""
+def named_of(moment: Moment, rule: Rule, thresholds: Thresholds) -> Named:
+    """The heaviest user, if it takes enough to be a suspect; nobody for want of processors. Its
+    commands are yet to be told."""
     suspect, shortage = moment.suspect, moment.reading.shortage
     if not is_short(shortage, thresholds):
         shortage = PLENTY
@@ -202,7 +207,6 @@ def named_of(moment: Moment, rule: Rule, thresholds: Thresholds, socket: str) ->
     least = overload.least_part(overload.DEFAULT_PART, moment.reading.users)
     if suspect is None or suspect.share < least or rule is Rule.PROCESSORS:
         return Named(moment.group, *of_machine)
-    about = suspect.user, suspect.job, suspect.method
     return Named(
         moment.group,
         *of_machine,
@@ -211,7 +215,6 @@ def named_of(moment: Moment, rule: Rule, thresholds: Thresholds, socket: str) ->
         job=suspect.job,
         method=suspect.method,
         address=suspect.address,
-        commands=commands_for(*about, moment.calls_per_s, socket),
     )
 
 

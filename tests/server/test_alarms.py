@@ -164,6 +164,20 @@ def test_the_commands_stay_as_they_were_first_told(scene: Scene) -> None:
     assert limit.startswith("faircall throttle set --level caller --caller ann --calls ")
 
 
+def test_a_limit_that_is_typed_is_not_told_anew(scene: Scene) -> None:
+    """Neither when another method of the user is the heaviest then, nor after other users."""
+    limits: dict[str, set[str]] = {"ann": set(), "bob": set()}
+    phases = [("ann", "report", 4000), ("ann", "listing", 900), ("bob", "status", 3000)]
+    for user, method, calls in (*phases, ("ann", "report", 300)):
+        for _ in range(16):
+            scene.publish((user, "", method, "10.0.0.1", calls, 2.0))
+            scene.refuse(100)
+            scene.look()
+            for alarm in scene.alarms.active(scene.now_ns):
+                limits[alarm["user"]].add(alarm["commands"][0])
+    assert {user: len(told) for user, told in limits.items()} == {"ann": 1, "bob": 1}
+
+
 def test_alarms_that_are_turned_off_are_none(load: Load) -> None:
     with small_port(load, "[alarms]\nenable = false\n") as port:
         scene = Scene(port)
