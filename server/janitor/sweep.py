@@ -126,6 +126,7 @@ class Sweep:
             self._publish(costs)
         elif self._is_own:
             self._own.publish(costs, calls, self._service_rows())
+            self._place_service_users()
         self._columns.add(self._index, Counter.SWEEPS)  # <- costs and levels are those of this one
         self._columns.add(self._index, Counter.SWEEPS_MISSED, due - 1)
         self._responses.fold()
@@ -172,7 +173,9 @@ class Sweep:
         total = saturating_sum(costs[ordinary])
         levels = decay.levels_of(costs, total, self._settings.thresholds)
         levels[service] = 0
-        self._rows["level"] = levels
+        published = levels.copy()
+        published[service] = self._service_level()
+        self._rows["level"] = published
         self._unswept.begin(levels)
 
     def _meet_strangers(self, charged: Charged | None = None) -> None:
@@ -181,17 +184,22 @@ class Sweep:
         totals = self._columns.cost_totals() if charged is None else charged
         self._strangers.meet(totals, self._service_rows(), cautious=self._cautious, look=look)
 
+    def _service_level(self) -> int:
+        """Of service users: 0; or, where their share of the draws is bounded, a lane."""
+        return self._lane0 + SERVICE if lane_shares(self._port.ipc)[SERVICE] else 0
+
     def _place_service_users(self) -> None:
-        """Level 0, as everywhere above; or, where their share of the draws is bounded, a lane."""
-        share = lane_shares(self._port.ipc)[SERVICE]
-        for row in self._service_rows() if share else ():
-            self._rows["level"][row] = self._lane0 + SERVICE
+        """Where others than `_publish` put them on level 0."""
+        if level := self._service_level():
+            for row in self._service_rows():
+                self._rows["level"][row] = level
 
     def _follow_history(self) -> None:
         called = self._columns.call_totals()
         levels = self._history.follow(called, self._service_rows())
         if levels is not None:
             self._rows["level"] = levels
+            self._place_service_users()
 
     def _service_rows(self) -> list[int]:
         """The rows of the service users that have one."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from faircall.scheduling.decay_scheduler import DecayRpcScheduler
@@ -134,6 +135,24 @@ def test_service_users_whose_share_is_bounded_are_in_their_lane(make: Make) -> N
     port.refresh(_with(port, service_users_max_share=1.0))
     sweep.refresh()
     assert levels(port, rows) == {"robot": 0, "heavy": 3, "rare": 0}
+
+
+def test_service_users_stay_in_their_lane_during_a_sweep(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = make('decay-scheduler.service-users = ["robot"]')
+    sweep, lane = Sweep(port), port.shared.geometry.levels + SERVICE
+    rows = charge(port, robot=9000, heavy=90)
+    sweep.tick(at(port, 1))
+    seen, unswept_begin = [], sweep._unswept.begin
+
+    def begin(found: npt.NDArray[np.uint8]) -> None:
+        seen.append(levels(port, rows)["robot"])
+        unswept_begin(found)
+
+    monkeypatch.setattr(sweep._unswept, "begin", begin)
+    sweep.tick(at(port, 2))
+    assert seen == [lane]
 
 
 def _with(port: Port, **scheduler: object) -> Settings:
