@@ -74,7 +74,11 @@ class Supervisor:
         self._sources, self._signals = Sources(), SignalQueue()
         self._roster = Roster(ports, bodies, self._sources, self._child_failed)
         self.host = Host(
-            self._sources, self._roster, ports[0], lambda: self._happen(Event.HOST_GONE)
+            self._sources,
+            self._roster,
+            ports[0],
+            on_gone=lambda: self._happen(Event.HOST_GONE),
+            are_replaced=lambda: "reader" in WANTED[self.phase],
         )
         self._watch = Watch(settings)
         self._reloads = Reloads(settings, ports, self._roster, read_again, self._adopt)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import os
 import signal
 import warnings
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
-from faircall import DeadlineExceeded, RemoteError, StartError, pool
+from faircall import ConnectionLost, DeadlineExceeded, RemoteError, StartError, pool
 
 from ..daemon import PROBE, session_members, until
 
@@ -62,8 +64,25 @@ def test_a_reader_that_dies_costs_a_connection_and_no_more(workers: pool) -> Non
     processes = workers.stats()["ports"][0]["processes"]
     reader = next(process["pid"] for process in processes if process["role"] == "reader")
     os.kill(reader, signal.SIGKILL)
-    until(lambda: reader not in session_members(workers.pid), "the end of the reader")
+    until(partial(has_ended, reader, workers), "the end of the reader")
     assert workers.call("echo", 1, idempotent=True) == 1
+
+
+@pytest.mark.fault
+def test_connections_wait_for_the_successor_of_the_only_reader(workers: pool) -> None:
+    """Who calls while it is replaced has no failure but that of the connection that it had."""
+    for number in range(3):
+        processes = workers.stats()["ports"][0]["processes"]
+        reader = next(process["pid"] for process in processes if process["role"] == "reader")
+        os.kill(reader, signal.SIGKILL)
+        until(partial(has_ended, reader, workers), "its end")
+        with contextlib.suppress(ConnectionLost):
+            workers.call("echo", number)
+        assert [workers.call("echo", number) for _ in range(3)] == [number] * 3
+
+
+def has_ended(pid: int, workers: pool) -> bool:
+    return pid not in session_members(workers.pid)
 
 
 def test_a_process_that_the_host_forks_may_call_too(workers: pool) -> None:
