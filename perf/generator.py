@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 SECOND_NS = 1_000_000_000
 TICK_NS = 1_000_000  # how long a wait for answers lasts at most
 STOPPED_NS = 200_000_000  # who is that late was stopped, and was not slow
+DRAIN_NS = 10 * SECOND_NS  # what the last calls may take at most
 CHUNK_BYTES = 256 << 10
 CONNECT_S = 10.0
 NO_LINGER = struct.pack("ii", 1, 0)
@@ -58,6 +59,11 @@ class Seen:
     refused: Counter[int] = field(default_factory=Counter)
     latencies: list[tuple[int, int]] = field(default_factory=list)
     sent: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that was sent has been answered."""
+        return sum(self.served.values()) + sum(self.refused.values()) >= self.sent
 
     def served_between(self, first_s: int, end_s: int) -> int:
         """Calls whose results came in seconds `first_s` to `end_s` - 1."""
@@ -165,6 +171,7 @@ class Generator:
         self._by_fd = {c.sock.fileno(): c for cs in self._by_flow.values() for c in cs}
         self._next_ns: dict[str, int] = {}
         self._started = self._last_ns = 0
+        self._sends = True
         self._epoll = select.epoll()
         for fd in self._by_fd:
             self._epoll.register(fd, select.EPOLLIN)
@@ -172,7 +179,8 @@ class Generator:
     def run(
         self, seconds: float, every_s: float = 1.0, look: Callable[[float], object] | None = None
     ) -> None:
-        """Calls for that long, and `look(elapsed seconds)` every so often."""
+        """Calls for that long, and `look(elapsed seconds)` every so often; then waits for what is
+        left of flows that end after some calls."""
         end_ns, next_look = int(seconds * SECOND_NS), every_s
         self._next_ns = {f.user: int(f.starts_s * SECOND_NS) for f in self._flows}
         begun: set[str] = set()
@@ -190,6 +198,7 @@ class Generator:
                 look(now_ns / SECOND_NS)
                 next_look += every_s
                 self._last_ns = time.monotonic_ns()  # looking is no stop
+        self._drain(end_ns)
 
     def close(self, abort: bool = False) -> None:
         """`abort`: reset the connections, so that the server drops at once what waits; after a
@@ -208,6 +217,14 @@ class Generator:
         self._last_ns = now
         return now - self._started
 
+    def _drain(self, end_ns: int) -> None:
+        self._sends = False
+        counted = [flow.user for flow in self._flows if flow.calls]
+        while self._now_ns() < end_ns + DRAIN_NS and not all(
+            self.seen[u].is_whole for u in counted
+        ):
+            self._take()
+
     def _send_due(self, flow: Flow, now_ns: int) -> None:
         """The calls of an open loop that are due: a Poisson process."""
         due_ns, seen = self._next_ns[flow.user], self.seen[flow.user]
@@ -225,6 +242,6 @@ class Generator:
         for connection in sorted(ready, key=lambda c: not c.flow.timed):
             now_ns = self._now_ns()
             answers = connection.receive(now_ns)
-            if not connection.flow.rate:
+            if self._sends and not connection.flow.rate:
                 for _ in range(answers):
                     connection.send(now_ns)

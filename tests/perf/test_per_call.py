@@ -22,11 +22,10 @@ def test_who_becomes_known_stays_known_and_every_second_has_a_cost() -> None:
     one, two = (replace(many, rate=rate, connections=4) for rate in (200.0, 400.0))
     with running_server(1, many.settings, many.service) as server:
         per_call_cpu.make_known(server.address, PRIMED)
-        found = per_call_cpu.costs(one, server, two, server, 1)
+        found = per_call_cpu.costs(one, server, two, server, 2)
         assert server.stats()["users"]["unique"] >= PRIMED
-    ((few_us, many_us),) = found
-    assert 0 < few_us < math.inf
-    assert 0 < many_us < math.inf
+    assert 1 <= len(found) <= 2  # a second in which the machine stood still has none
+    assert all(0 < us < math.inf for pair in found for us in pair)
 
 
 def test_calls_of_several_users_come_at_one_rate() -> None:
