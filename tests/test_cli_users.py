@@ -25,6 +25,7 @@ pytestmark = pytest.mark.slow
 
 
 CALLS, USER = 6, "127.0.0.1"
+NO_SWEEP = ("--set", "ipc.decay-scheduler.period-ms=3600000")  # none forgets who called
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     fifo = str(folder / "fifo")
     os.mkfifo(fifo)
     with (
-        serving(folder, PROBE, "--handlers", "1", "--trust-loopback") as made,
+        serving(folder, PROBE, "--handlers", "1", "--trust-loopback", *NO_SWEEP) as made,
         Raw(made.tcp) as raw,
     ):
         meta = {"caller_context": "nightly"}

@@ -54,6 +54,7 @@ def test_a_flood_is_told_everywhere_and_ends_by_the_commands_that_are_printed(
         assert printed[0].startswith("ALARM port 0: calls wait too long (rule wait), for ")
         commands = [shlex.split(line)[1:] for line in printed if line.startswith("  faircall ")]
         assert [words[0] for words in commands] == ["throttle", "cancel", "throttle", "throttle"]
+        until(lambda: told.exists() and told.read_text().endswith("\n"), "the first hook's end")
         for words in commands:
             assert main(words) == 0
         assert f"cancelled: {FLOOD} waiting, 1 running" in capsys.readouterr().out

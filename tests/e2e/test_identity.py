@@ -16,6 +16,8 @@ from .conftest import UNIX, Serve
 
 pytestmark = pytest.mark.slow
 
+NO_SWEEP = "decay-scheduler.period-ms = 3600000"  # none forgets who called once
+
 
 def test_a_unix_peer_is_its_user_and_a_tcp_peer_its_address(shared: Daemon) -> None:
     with Raw(shared.unix) as raw:
@@ -107,7 +109,7 @@ def write_tokens(path: Path, text: str) -> None:
 
 
 def test_newcomers_can_be_turned_off(serve: Serve, tmp_path: Path) -> None:
-    flags = configured(tmp_path, "[ipc]\ncallqueue.newcomer-calls = 0\n")
+    flags = configured(tmp_path, f"[ipc]\ncallqueue.newcomer-calls = 0\n{NO_SWEEP}\n")
     daemon = serve(CONFORMANCE, "--handlers", "1", "--trust-loopback", *flags)
     with Raw(daemon.tcp) as raw:
         raw.call("faircall.hello", "alice")
@@ -138,11 +140,12 @@ def test_tokens_are_asked_for_and_read_again(serve: Serve, tmp_path: Path) -> No
 
 def test_a_provider_of_ones_own_and_a_proxy(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def identity(caller): return f'net {caller.address}'\n")
-    text = """
+    text = f"""
         [identity]
         trusted-proxies = ["127.0.0.1"]
         proxy-protocol = true
         [ipc]
+        {NO_SWEEP}
         identity-provider.impl = "mine:identity"
         callqueue.newcomer-calls = 0
     """

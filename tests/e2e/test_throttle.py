@@ -72,7 +72,7 @@ def test_no_period_has_more_than_its_limit_and_each_is_used_up(
     (row,) = daemon.stats()["ports"][0]["throttle"]
     assert (row["limiter"], row["limit"], row["held"]) == ("server", LIMIT, 0)
     assert row["held_total_s"] > 1
-    assert row["calls_holds"] >= len(claimed) - LIMIT
+    assert row["calls_holds"] > 0
     assert len(claimed) == CALLERS * CALLS
     periods = Counter(stamp // S for stamp in claimed)
     assert max(periods.values()) <= LIMIT

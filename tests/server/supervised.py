@@ -118,7 +118,8 @@ class Daemon:
 
     def log(self, event: str = "") -> list[dict[str, Any]]:
         """What was logged so far, of one event or in all."""
-        lines = [json.loads(line) for line in self._log.read_text().splitlines()]
+        written = self._log.read_text().splitlines(keepends=True)  # the last one perhaps in part
+        lines = [json.loads(line) for line in written if line.endswith("\n")]
         return [line for line in lines if event in ("", line["event"])]
 
     # -- calls -----------------------------------------------------------------------------------
