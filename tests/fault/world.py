@@ -47,6 +47,14 @@ MANY = 1000  # calls per period of the limiters of these tests
 LATER = 1 << 30  # ns: every limiter of these tests is open by then
 
 
+def set_to_work(shared: Shared) -> None:
+    """Every handler is there, and sleeps."""
+    for number in range(shared.geometry.handlers):
+        shared.row("handler", number)["status"] = states.Life.READY
+    with shared.table.queue_lock:
+        shared.table.recovery.rebuild_queue()
+
+
 class World:
     """Everything shared, two readers, two handlers, and a ledger of what happened to each call."""
 
@@ -63,10 +71,7 @@ class World:
         self.handlers = [
             Handler(self.shared, self.ledger, h, self.calls) for h in range(geometry.handlers)
         ]
-        for number in range(geometry.handlers):
-            self.shared.row("handler", number)["status"] = states.Life.READY
-        with self.table.queue_lock:
-            self.table.recovery.rebuild_queue()
+        set_to_work(self.shared)
         self.dead_readers: set[int] = set()
         self.dead_handlers: set[int] = set()
 

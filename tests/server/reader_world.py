@@ -36,6 +36,7 @@ from faircall.workers.context import Call
 from faircall.workers.handler import Handler, HandlerLimits
 
 from .. import heap
+from ..fault.world import set_to_work
 from .reader_client import Client, rounds, tcp_pair
 from .reader_service import service_of
 
@@ -81,6 +82,7 @@ class World:
     ) -> None:
         self.now_ns = START_NS
         self.shared = Shared(geometry, replace(policy, backoff=backoff))
+        set_to_work(self.shared)
         self.seen: list[Call] = []  # what `context` found
         self.service = service_of(self)
         self.handoff = Handoff()
