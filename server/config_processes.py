@@ -103,6 +103,15 @@ class Handlers:
         " and interrupts neither readers nor clients on this machine. `false` is for a machine"
         " whose processors others keep busy. What the service starts inherits it.",
     )
+    slice_us: int = integer(
+        3000,
+        "Time slice that handlers, but for express ones, ask the kernel for (Linux 6.12 and newer):"
+        " longer than that of other processes, which are let in at once then when they wake; 0: the"
+        " kernel's own. What the service starts inherits it.",
+        0,
+        100_000,
+        unit="us",
+    )
     blas_threads: int = integer(
         Derived("processors divided by handlers, at least 1", derived.blas_threads),
         "Threads of numerical libraries in each handler, unless OMP_NUM_THREADS and its like are"

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...workers.errors import ServiceError
+from ..config_processes import Handlers
 from ..costs import cost_rules
 from ..groups import groups_of, problem_with
 from ..port import Port
@@ -168,9 +169,7 @@ def _handler(duty: Duty, target: str) -> int:
     if duty.port.shared.geometry.is_express(duty.number):
         ask_for_slice(duty.port.settings.server.slice_us)
     else:
-        os.nice(duty.port.settings.handlers.niceness)
-        if duty.port.settings.handlers.batch:
-            be_batch()
+        _give_way(duty.port.settings.handlers)
     reseed(sys.modules)
     if duty.stacks:
         duty.stacks.enable()
@@ -193,6 +192,14 @@ def _handler(duty: Duty, target: str) -> int:
         duty.seat,
         group.name,
     )
+
+
+def _give_way(handlers: Handlers) -> None:
+    """Work long where nobody else needs the processor, and let those in who do for a moment."""
+    os.nice(handlers.niceness)
+    if handlers.batch:
+        be_batch()
+    ask_for_slice(handlers.slice_us)
 
 
 def _watch_ns(watch_us: int) -> int:
