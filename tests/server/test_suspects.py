@@ -150,7 +150,14 @@ def test_it_is_known_since_when(scene: Scene) -> None:
 
 @pytest.mark.parametrize(
     ("busy", "waiting", "refused", "is_over"),
-    [(1.0, 3, 0.0, True), (1.0, 2, 0.0, False), (0.5, 9, 0.0, False), (0.0, 0, 0.1, True)],
+    [
+        (1.0, 3, 0.0, True),
+        (1.0, 2, 0.0, False),
+        (0.6, 20, 0.0, False),
+        (0.6, 21, 0.0, True),
+        (0.4, 21, 0.0, False),
+        (0.0, 0, 0.1, True),
+    ],
 )
 def test_what_an_overload_is(busy: float, waiting: int, refused: float, is_over: bool) -> None:
     assert overload.is_overloaded(busy, waiting, 2, refused) is is_over
