@@ -82,10 +82,13 @@ def exit_code(error: Exception) -> Exit:
 
 def _result(client: Any, method: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """What the call gives; one that is interrupted is taken back, so that the server drops it."""
-    future = _sent(client, method, args, kwargs)
+    future = None
     try:
+        future = _sent(client, method, args, kwargs)
         return future.result()
     except KeyboardInterrupt:
+        if future is None:
+            fail("interrupted", Exit.INTERRUPTED)
         future.cancel()
         with contextlib.suppress(Exception):
             future.result(CANCEL_PATIENCE_S)
