@@ -114,7 +114,9 @@ def test_four_handlers_together_draw_by_the_weights_in_any_15_draws(
 
     def handle(number: int) -> None:
         out, tokens = [0], [0]
-        while claims.claim(number, 0, out, tokens):
+        for _ in range(calls // 2):  # nobody does it all alone, however late the others come
+            if not claims.claim(number, 0, out, tokens):
+                break
             table.publish(0, [(out[0], tokens[0])])
 
     with table.queue_lock:  # they all begin at once
