@@ -50,13 +50,12 @@ wheel: .venv/.dev              ## dist/faircall-*.whl, by way of the source dist
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 
-# Kill tests step through instructions, which are the same in the wheel.
 wheel-test: wheel              ## the test suite against the wheel, in an environment of its own
 	rm -rf build/wheel
 	$(PYTHON) -m venv build/wheel
 	build/wheel/bin/pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[test]"
 	cp -r tests pyproject.toml build/wheel/
-	cd build/wheel && bin/python -m pytest -n auto -m "not stress and not fault" $(call again,bin/python)
+	cd build/wheel && bin/python -m pytest -n auto -m "not stress" $(call again,bin/python)
 
 clean:                         ## everything that git does not track and make made
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

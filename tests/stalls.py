@@ -33,6 +33,10 @@ class Stalls:
         """Whether there was one, by the monotonic clock; asked after the block."""
         return any(began < to_ns and ended > from_ns for began, ended in self._found)
 
+    def any(self) -> bool:
+        """Whether there was one at all; asked after the block."""
+        return bool(self._found)
+
     def _watch(self) -> None:
         before_ns = time.monotonic_ns()
         while not self._over.is_set():

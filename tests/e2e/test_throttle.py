@@ -72,6 +72,8 @@ def test_no_period_has_more_than_its_limit_and_each_is_used_up(
     (row,) = daemon.stats()["ports"][0]["throttle"]
     assert (row["limiter"], row["limit"], row["held"]) == ("server", LIMIT, 0)
     assert row["held_total_s"] > 1
+    # Sent within some 50 ms: looked at in two periods at most, unless something stood still.
+    assert stalls.any() or row["calls_holds"] >= len(claimed) - 2 * LIMIT
     assert row["calls_holds"] > 0
     assert len(claimed) == CALLERS * CALLS
     periods = Counter(stamp // S for stamp in claimed)

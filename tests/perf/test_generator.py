@@ -46,7 +46,7 @@ def test_what_the_generator_counts_is_what_the_server_did(tmp_path: Path) -> Non
         for user, connections in (("heavy", 4), ("minted", 1)):
             answered = sum(seen[user].served.values())
             assert seen[user].sent - connections <= answered <= seen[user].sent
-            assert answered > 0
+            assert answered > 10
         calls = {user: found.sent for user, found in seen.items()}
         sent = {user: calls[user] for user in ("light", "heavy")}
         until(lambda: sent.items() <= calls_of(daemon).items(), f"what was sent has run: {sent}")
